@@ -1,0 +1,74 @@
+# pubsub_fdw: see README.md (users), CONTRIBUTING.md and src/README (developers)
+
+MODULE_big = pubsub_fdw
+OBJS = \
+	src/pubsub_fdw.o \
+	src/option.o \
+	src/column.o \
+	src/plan.o \
+	src/reader.o \
+	src/scan.o \
+	src/decode.o \
+	src/modify.o \
+	src/publish.o \
+	src/encode.o \
+	src/pending.o \
+	src/driver.o \
+	src/session.o \
+	src/xact.o \
+	src/wait.o \
+	src/error.o \
+	src/read_func.o \
+	src/ingest.o \
+	src/position.o \
+	src/admin_func.o \
+	src/kafka/kafka_driver.o \
+	src/kafka/kafka_conf.o \
+	src/kafka/kafka_source.o \
+	src/kafka/kafka_sink.o \
+	src/kafka/kafka_admin.o \
+	src/kafka/kafka_error.o \
+	src/google/google_driver.o \
+	src/google/google_http.o \
+	src/google/google_grpc.o \
+	src/google/google_auth.o \
+	src/google/google_json.o \
+	src/google/google_lease.o \
+	src/google/google_source.o \
+	src/google/google_sink.o \
+	src/google/google_admin.o \
+	src/google/google_error.o \
+	src/google/pubsub.pb-c.o
+
+PGFILEDESC = "pubsub_fdw - foreign-data wrapper for Apache Kafka and Google Cloud Pub/Sub"
+
+EXTENSION = pubsub_fdw
+EXTVERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(srcdir)/pubsub_fdw.control)
+DATA = $(wildcard $(srcdir)/sql/pubsub_fdw--*.sql)
+EXTRA_CLEAN = src/google/pubsub.pb-c.c src/google/pubsub.pb-c.h
+
+PG_CONFIG ?= pg_config
+
+# The server's own headers do not pass -Wextra; as system headers they are
+# not looked at.
+PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) \
+	-I$(srcdir)/src -Isrc -DPUBSUB_FDW_VERSION='"$(EXTVERSION)"'
+PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Wno-missing-field-initializers -Wno-sign-compare
+SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
+	-Wl,-Bsymbolic
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+PROTOC_C ?= protoc-c
+
+src/google/pubsub.pb-c.c: $(srcdir)/src/google/pubsub.proto
+	@mkdir -p src/google
+	$(PROTOC_C) --proto_path=$(srcdir)/src/google --c_out=src/google pubsub.proto
+
+src/google/pubsub.pb-c.h: src/google/pubsub.pb-c.c ;
+
+$(filter src/google/%.o,$(OBJS)): src/google/pubsub.pb-c.h
+
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/kafka/*.h $(srcdir)/src/google/*.h)
