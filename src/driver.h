@@ -423,10 +423,44 @@ struct PubsubDriver
 extern const PubsubDriver kafka_driver;
 extern const PubsubDriver google_driver;
 
-/* in driver.c: find and register */
+/* in driver.c: find and register; the registry holds a handful */
 extern const PubsubDriver *pubsub_driver_find(const char *name);
-extern const PubsubDriver *pubsub_driver_get(int i);
+extern const PubsubDriver *pubsub_driver_get(int i);	/* NULL = no more */
 extern PGDLLEXPORT void pubsub_driver_register(const PubsubDriver *driver);
+
+/*
+ * in driver.c: the routines as ring 1 calls them, with the contract asserted.
+ * Arguments and results are those of the routine of the same name.
+ */
+extern int	pubsub_source_event_fd(PubsubSource *source);
+extern PubsubStatus pubsub_source_resolve(PubsubSource *source, int slice_ms,
+										  PubsubRanges *ranges,
+										  PubsubError *error);
+extern PubsubStatus pubsub_source_lookup(PubsubSource *source, int slice_ms,
+										 PubsubLookup what, int64 time_ms,
+										 const PubsubRanges *ranges,
+										 int64 *offsets, PubsubError *error);
+extern PubsubStatus pubsub_source_assign(PubsubSource *source,
+										 PubsubRanges *ranges,
+										 PubsubError *error);
+extern PubsubStatus pubsub_source_poll(PubsubSource *source, int max_messages,
+									   PubsubBatch *batch,
+									   PubsubError *error);
+extern void pubsub_source_release(PubsubSource *source, PubsubBatch *batch);
+extern PubsubStatus pubsub_source_finish(PubsubSource *source, int slice_ms,
+										 PubsubError *error);
+extern int	pubsub_sink_event_fd(PubsubSink *sink);
+extern PubsubStatus pubsub_sink_ready(PubsubSink *sink, int slice_ms,
+									  PubsubError *error);
+extern PubsubStatus pubsub_sink_check(PubsubSink *sink,
+									  const PubsubMessage *message,
+									  PubsubError *error);
+extern PubsubStatus pubsub_sink_put(PubsubSink *sink,
+									const PubsubMessage *message,
+									PubsubError *error);
+extern PubsubStatus pubsub_sink_drain(PubsubSink *sink, bool flush,
+									  PubsubError *error);
+extern void pubsub_sink_abandon(PubsubSink *sink);
 
 /* in driver.c: helpers that drivers use to fill in an error */
 extern void pubsub_error_set(PubsubError *error, PubsubErrorKind kind,
