@@ -335,7 +335,7 @@ extern void pubsub_pending_end(bool commit);	/* never throws */
 
 /* ---------- the spine both paths share ---------- */
 
-/* in session.c */
+/* in session.c; more of it in session.h */
 
 /*
  * The session for a server and the user whose mapping applies; made if need
@@ -354,14 +354,6 @@ extern void pubsub_session_close_source(PubsubSource *source);
 extern PubsubSink *pubsub_session_open_sink(PubsubSession *session,
 											const PubsubSinkSpec *spec);
 extern void pubsub_session_close_sink(PubsubSink *sink);
-
-/*
- * called by xact.c only; none of them throws.  nest_level: sources opened at
- * this level or deeper; commit spares those with "keep".
- */
-extern void pubsub_session_close_sources(int nest_level, bool commit);
-extern void pubsub_session_close_sinks(bool abandon);
-extern void pubsub_session_end_xact(void);
 
 /* in xact.c */
 
