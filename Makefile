@@ -58,8 +58,48 @@ PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter \
 SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
 	-Wl,-Bsymbolic
 
+# Tests: one name per line; test/check_layers.sh looks for files that are not
+# listed.  REGRESS and ISOLATION need no broker and are what "make installcheck"
+# runs; the others run with "make check" only, as do test/t/*.pl.
+REGRESS =
+REGRESS_OPTS = --load-extension=pubsub_fdw
+REGRESS_PREP = test-dummy
+
+# test/isolation/specs
+ISOLATION =
+ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
+	--load-extension=pubsub_fdw
+
+# test/broker/kafka/sql, against Apache Kafka
+REGRESS_KAFKA =
+
+# test/broker/google/sql, against Google's Pub/Sub emulator
+REGRESS_GOOGLE =
+
+# These prepare a bare machine themselves, where there may be no pg_config yet.
+ifneq (,$(filter check demo layers,$(MAKECMDGOALS)))
+
+.PHONY: check demo layers
+check:
+	@test/run
+demo:
+	@test/demo/run
+layers:
+	@test/check_layers.sh
+
+else
+
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The driver "dummy" of the tests
+.PHONY: test-dummy
+test-dummy:
+	$(MAKE) -C test/dummy PG_CONFIG=$(PG_CONFIG)
+
+# The value of a variable, for test/run
+print-%:
+	@echo $($*)
 
 PROTOC_C ?= protoc-c
 
@@ -72,3 +112,5 @@ src/google/pubsub.pb-c.h: src/google/pubsub.pb-c.c ;
 $(filter src/google/%.o,$(OBJS)): src/google/pubsub.pb-c.h
 
 $(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/kafka/*.h $(srcdir)/src/google/*.h)
+
+endif
