@@ -3,6 +3,9 @@
  * compat.h
  *		Every test of the PostgreSQL version in the project
  *
+ * A function whose signature has changed is called by a name of its own that
+ * ends in _compat and takes what the extension needs.
+ *
  * IDENTIFICATION
  *		src/compat.h
  *
@@ -13,6 +16,21 @@
 
 #if PG_VERSION_NUM < 150000
 #error pubsub_fdw needs PostgreSQL 15 or later
+#endif
+
+/* 17 added fdw_restrictinfo, 18 disabled_nodes */
+#if PG_VERSION_NUM >= 180000
+#define create_foreignscan_path_compat(root, rel, rows, startup, total, outer) \
+	create_foreignscan_path(root, rel, NULL, rows, 0, startup, total, NIL, \
+							outer, NULL, NIL, NIL)
+#elif PG_VERSION_NUM >= 170000
+#define create_foreignscan_path_compat(root, rel, rows, startup, total, outer) \
+	create_foreignscan_path(root, rel, NULL, rows, startup, total, NIL, \
+							outer, NULL, NIL, NIL)
+#else
+#define create_foreignscan_path_compat(root, rel, rows, startup, total, outer) \
+	create_foreignscan_path(root, rel, NULL, rows, startup, total, NIL, \
+							outer, NULL, NIL)
 #endif
 
 #endif							/* PUBSUB_COMPAT_H */
