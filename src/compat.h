@@ -18,6 +18,9 @@
 #error pubsub_fdw needs PostgreSQL 15 or later
 #endif
 
+#include "executor/executor.h"
+#include "miscadmin.h"
+
 /* 17 added fdw_restrictinfo, 18 disabled_nodes */
 #if PG_VERSION_NUM >= 180000
 #define create_foreignscan_path_compat(root, rel, rows, startup, total, outer) \
@@ -31,6 +34,21 @@
 #define create_foreignscan_path_compat(root, rel, rows, startup, total, outer) \
 	create_foreignscan_path(root, rel, NULL, rows, startup, total, NIL, \
 							outer, NULL, NIL)
+#endif
+
+#if PG_VERSION_NUM < 160000
+/* Which user the privileges of a result relation are checked as. */
+static inline Oid
+ExecGetResultRelCheckAsUser(ResultRelInfo *rinfo, EState *estate)
+{
+	RangeTblEntry *rte;
+
+	/* a partition that rows are routed to goes by its root */
+	if (rinfo->ri_RangeTableIndex == 0)
+		rinfo = rinfo->ri_RootResultRelInfo;
+	rte = exec_rt_fetch(rinfo->ri_RangeTableIndex, estate);
+	return OidIsValid(rte->checkAsUser) ? rte->checkAsUser : GetUserId();
+}
 #endif
 
 #endif							/* PUBSUB_COMPAT_H */

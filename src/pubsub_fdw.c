@@ -89,8 +89,6 @@ pubsub_fdw_handler(PG_FUNCTION_ARGS)
 	routine->PlanForeignModify = pubsubPlanForeignModify;
 	routine->BeginForeignModify = pubsubBeginForeignModify;
 	routine->ExecForeignInsert = pubsubExecForeignInsert;
-	routine->ExecForeignBatchInsert = pubsubExecForeignBatchInsert;
-	routine->GetForeignModifyBatchSize = pubsubGetForeignModifyBatchSize;
 	routine->EndForeignModify = pubsubEndForeignModify;
 	routine->BeginForeignInsert = pubsubBeginForeignInsert;
 	routine->EndForeignInsert = pubsubEndForeignInsert;

@@ -263,12 +263,6 @@ extern TupleTableSlot *pubsubExecForeignInsert(EState *estate,
 											   ResultRelInfo *rinfo,
 											   TupleTableSlot *slot,
 											   TupleTableSlot *planSlot);
-extern TupleTableSlot **pubsubExecForeignBatchInsert(EState *estate,
-													 ResultRelInfo *rinfo,
-													 TupleTableSlot **slots,
-													 TupleTableSlot **planSlots,
-													 int *numSlots);
-extern int	pubsubGetForeignModifyBatchSize(ResultRelInfo *rinfo);
 extern void pubsubEndForeignModify(EState *estate, ResultRelInfo *rinfo);
 extern void pubsubBeginForeignInsert(ModifyTableState *mtstate,
 									 ResultRelInfo *rinfo);
@@ -328,7 +322,6 @@ extern void pubsub_pending_add(PubsubTarget *target,
 /* called by xact.c only */
 extern bool pubsub_pending_any(void);
 extern void pubsub_pending_pre_commit(void);
-extern void pubsub_pending_subxact_start(int nest_level);
 extern void pubsub_pending_subxact_commit(int nest_level);
 extern void pubsub_pending_subxact_abort(int nest_level);	/* never throws */
 extern void pubsub_pending_end(bool commit);	/* never throws */

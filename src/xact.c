@@ -191,8 +191,6 @@ subxact_callback(SubXactEvent event, SubTransactionId mySubid,
 	switch (event)
 	{
 		case SUBXACT_EVENT_START_SUB:
-			pubsub_pending_subxact_start(nest_level);
-			break;
 		case SUBXACT_EVENT_PRE_COMMIT_SUB:
 			break;
 		case SUBXACT_EVENT_COMMIT_SUB:

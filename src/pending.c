@@ -1,0 +1,883 @@
+/*-------------------------------------------------------------------------
+ *
+ * pending.c
+ *		Messages published by the current transaction, until it commits
+ *
+ * A row that is sent to a topic is checked at once, but only written to a log
+ * here, one for the transaction.  At PRE_COMMIT the log is read from its start
+ * and everything in it goes to the sinks; the transaction commits when the
+ * broker has confirmed each message.  ROLLBACK forgets the log.
+ *
+ * What a subtransaction publishes is always the tail of the log, so that a
+ * mark at its start is all that ROLLBACK TO needs: the log is cut there.  A
+ * mark is set when the subtransaction publishes its first message; the many
+ * that publish nothing cost nothing.
+ *
+ * The log grows in memory.  Over pubsub_fdw.publish_buffer_size everything is
+ * moved to a temporary file, and memory is used for what comes next.  So the
+ * head of the log is in the file and its tail in memory, records are never
+ * split, and cutting is arithmetic that cannot fail in an abort.
+ *
+ * IDENTIFICATION
+ *		src/pending.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/proc.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+#include "utils/wait_event.h"
+
+#include "pubsub_fdw.h"
+
+/* A topic that this transaction publishes to, in a context of its own */
+struct PubsubTarget
+{
+	PubsubTable *table;
+	PubsubSession *session;
+	PubsubSink *sink;
+	int64		nmessages;		/* in the log */
+	bool		stale;			/* its definition changed: not for new messages */
+};
+
+/*
+ * A message in the log.  Behind it follow the lengths of name and value of
+ * each header, and then the bytes: data, key, headers.  Length -1 = absent.
+ */
+typedef struct PendingRecord
+{
+	PubsubTarget *target;
+	Size		size;			/* of it all, MAXALIGNed */
+	int64		time_ms;
+	int32		partition;
+	int32		data_len;
+	int32		key_len;
+	int32		nheaders;
+	int32		header_len[FLEXIBLE_ARRAY_MEMBER];
+} PendingRecord;
+
+typedef struct PendingLog
+{
+	File		file;			/* 0 = none */
+	int64		file_size;		/* positions before this are in the file */
+	char	   *buffer;			/* the rest */
+	Size		used;
+	Size		allocated;
+} PendingLog;
+
+/* Where a subtransaction's messages start */
+typedef struct PendingMark
+{
+	slist_node	node;
+	int			nest_level;
+	int64		position;		/* in the log */
+	int			ntargets;
+	int64		nmessages[FLEXIBLE_ARRAY_MEMBER];	/* of each target then */
+} PendingMark;
+
+/* How much of the file is read or written at a time */
+#define IO_SIZE (1024 * 1024)
+
+/* Reads the log from its start to its end */
+typedef struct PendingReader
+{
+	char	   *window;			/* a copy of a part of the file */
+	Size		allocated;
+	int64		start;			/* its position in the log */
+	Size		len;
+	PubsubHeader *headers;		/* of the current message */
+	int			max_headers;
+} PendingReader;
+
+/* For the context lines of an error at PRE_COMMIT */
+typedef struct PublishContext
+{
+	PubsubTarget *target;
+	int64		message_no;		/* -1 = none in particular */
+} PublishContext;
+
+/* The current transaction's; all in pending_cxt */
+static MemoryContext pending_cxt = NULL;
+static List *targets = NIL;
+static PendingLog pending_log;
+static slist_head marks = SLIST_STATIC_INIT(marks); /* innermost first */
+
+static PubsubTarget *target_create(Oid relid, Oid userid);
+static void target_connect(PubsubTarget *target);
+static void register_invalidation(void);
+static void invalidate_rel(Datum arg, Oid relid);
+static void invalidate_all(Datum arg, int cacheid, uint32 hashvalue);
+static void notice_serializable(void);
+static void mark_subxact(void);
+static void truncate_to_mark(const PendingMark *mark);
+static char *log_reserve(Size size);
+static void log_spill(void);
+static void log_close_file(void);
+static const char *log_fetch(PendingReader *reader, int64 position, Size size);
+static const PendingRecord *log_read(PendingReader *reader, int64 position,
+									 PubsubMessage *message);
+static void publish_message(PublishContext *context,
+							const PubsubMessage *message,
+							const PubsubDeadline *statement);
+static void publish_flush(PublishContext *context,
+						  const PubsubDeadline *statement);
+static bool publish_wait(PublishContext *context, bool flush,
+						 PubsubDeadline *progress,
+						 const PubsubDeadline *statement);
+static int64 count_confirmed(void);
+static void publish_error_context(void *arg);
+
+static inline int64
+log_end(void)
+{
+	return pending_log.file_size + pending_log.used;
+}
+
+/*
+ * pubsub_pending_target
+ *	  Makes the table a target of this transaction, or finds that it is one.
+ *
+ * May be called for each row: it is cheap once the target is there.
+ */
+PubsubTarget *
+pubsub_pending_target(Oid relid, Oid userid)
+{
+	ListCell   *lc;
+
+	pubsub_check_enabled();
+	pubsub_check_writable("publish");
+
+	foreach(lc, targets)
+	{
+		PubsubTarget *target = lfirst(lc);
+
+		if (target->table->relid == relid && target->table->userid == userid &&
+			!target->stale)
+			return target;
+	}
+	return target_create(relid, userid);
+}
+
+const PubsubTable *
+pubsub_target_table(const PubsubTarget *target)
+{
+	return target->table;
+}
+
+/*
+ * target_create
+ *	  Opens a sink for the table and waits until it is ready.
+ *
+ * Only a target that is complete is put into the list, so that an error on
+ * the way leaves none that a later statement could find.
+ */
+static PubsubTarget *
+target_create(Oid relid, Oid userid)
+{
+	MemoryContext cxt;
+	MemoryContext oldcxt;
+	PubsubTarget *target;
+	PubsubTable *table;
+	PubsubSinkSpec spec = {0};
+
+	register_invalidation();
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "pubsub_fdw target",
+								ALLOCSET_SMALL_SIZES);
+	oldcxt = MemoryContextSwitchTo(cxt);
+	target = palloc0(sizeof(PubsubTarget));
+	target->table = table = pubsub_table_get(relid, userid);
+
+	if (!table->options.updatable)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("foreign table \"%s\" does not allow inserts",
+						table->name)));
+	if (table->options.topic == NULL)
+		pubsub_option_missing(table, "topic", "publish");
+	notice_serializable();
+
+	target->session = pubsub_session_get(table->server, table->userid);
+	spec.options = &table->options;
+	spec.topic = table->options.topic;
+	target->sink = pubsub_session_open_sink(target->session, &spec);
+	PG_TRY();
+	{
+		target_connect(target);
+		if (pending_cxt == NULL)
+			pending_cxt = AllocSetContextCreate(TopTransactionContext,
+												"pubsub_fdw pending messages",
+												ALLOCSET_DEFAULT_SIZES);
+		MemoryContextSwitchTo(pending_cxt);
+		targets = lappend(targets, target);
+		MemoryContextSetParent(cxt, pending_cxt);
+	}
+	PG_CATCH();
+	{
+		pubsub_sink_abandon(target->sink);
+		pubsub_session_close_sink(target->sink);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(oldcxt);
+
+	return target;
+}
+
+static void
+target_connect(PubsubTarget *target)
+{
+	const PubsubOptions *options = &target->table->options;
+	PubsubDeadline deadline;
+	PubsubStatus status;
+	PubsubError error;
+
+	pubsub_deadline_set(&deadline, options->connect_timeout);
+	for (;;)
+	{
+		status = pubsub_sink_ready(target->sink,
+								   pubsub_deadline_left(&deadline,
+														PUBSUB_SLICE_MS),
+								   &error);
+		if (status != PUBSUB_AGAIN)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (pubsub_deadline_passed(&deadline))
+			pubsub_throw_timeout(target->session, &error, PUBSUB_ERROR_CONNECT,
+								 options->connect_timeout,
+								 "publish to topic \"%s\"", options->topic);
+	}
+	if (status == PUBSUB_FAILED)
+		pubsub_throw(target->session, &error, "publish to topic \"%s\"",
+					 options->topic);
+}
+
+/*
+ * register_invalidation
+ *	  Sees to it that a target is not used beyond a change of its definition.
+ *
+ * The messages it already has stay with it: they were meant for the topic that
+ * the table had then.
+ */
+static void
+register_invalidation(void)
+{
+	static bool registered = false;
+
+	if (registered)
+		return;
+	CacheRegisterRelcacheCallback(invalidate_rel, (Datum) 0);
+	CacheRegisterSyscacheCallback(FOREIGNDATAWRAPPEROID, invalidate_all,
+								  (Datum) 0);
+	CacheRegisterSyscacheCallback(FOREIGNSERVEROID, invalidate_all, (Datum) 0);
+	CacheRegisterSyscacheCallback(USERMAPPINGOID, invalidate_all, (Datum) 0);
+	registered = true;
+}
+
+static void
+invalidate_rel(Datum arg, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, targets)
+	{
+		PubsubTarget *target = lfirst(lc);
+
+		if (!OidIsValid(relid) || target->table->relid == relid)
+			target->stale = true;
+	}
+}
+
+static void
+invalidate_all(Datum arg, int cacheid, uint32 hashvalue)
+{
+	invalidate_rel(arg, InvalidOid);
+}
+
+/*
+ * notice_serializable
+ *	  Tells once per session what SERIALIZABLE means here: the check for
+ *	  serialization failures comes after PRE_COMMIT.
+ */
+static void
+notice_serializable(void)
+{
+	static bool told = false;
+
+	if (told || !IsolationIsSerializable())
+		return;
+	told = true;
+	ereport(NOTICE,
+			(errmsg("messages of a serializable transaction may be published although it fails to commit"),
+			 errdetail("Messages are sent before the last check for serialization failures."),
+			 errhint("Readers must be able to tell a message that is sent again when the transaction is retried.")));
+}
+
+/*
+ * pubsub_pending_add
+ *	  Checks a message and appends a copy of it to the log.
+ */
+void
+pubsub_pending_add(PubsubTarget *target, const PubsubMessage *message)
+{
+	PubsubError error;
+	PendingRecord *record;
+	char	   *bytes;
+	Size		size;
+
+	if (pubsub_sink_check(target->sink, message, &error) != PUBSUB_OK)
+	{
+		PublishContext context = {target, target->nmessages};
+		ErrorContextCallback callback;
+
+		callback.callback = publish_error_context;
+		callback.arg = &context;
+		callback.previous = error_context_stack;
+		error_context_stack = &callback;
+		pubsub_throw(target->session, &error, "publish to topic \"%s\"",
+					 target->table->options.topic);
+	}
+
+	size = offsetof(PendingRecord, header_len) +
+		sizeof(int32) * 2 * (Size) message->nheaders;
+	if (message->data.data)
+		size += message->data.len;
+	if (message->key.data)
+		size += message->key.len;
+	for (int i = 0; i < message->nheaders; i++)
+	{
+		const PubsubHeader *header = &message->headers[i];
+
+		size += header->name.len;
+		if (header->value.data)
+			size += header->value.len;
+	}
+	size = MAXALIGN(size);
+
+	mark_subxact();
+	record = (PendingRecord *) log_reserve(size);
+	record->target = target;
+	record->size = size;
+	record->time_ms = message->time_ms;
+	record->partition = message->partition;
+	record->nheaders = message->nheaders;
+	bytes = (char *) &record->header_len[2 * message->nheaders];
+
+#define APPEND_BYTES(field_len, field) \
+	do { \
+		(field_len) = (field).data ? (field).len : -1; \
+		if ((field).data) \
+		{ \
+			memcpy(bytes, (field).data, (field).len); \
+			bytes += (field).len; \
+		} \
+	} while (0)
+
+	APPEND_BYTES(record->data_len, message->data);
+	APPEND_BYTES(record->key_len, message->key);
+	for (int i = 0; i < message->nheaders; i++)
+	{
+		APPEND_BYTES(record->header_len[2 * i], message->headers[i].name);
+		APPEND_BYTES(record->header_len[2 * i + 1], message->headers[i].value);
+	}
+#undef APPEND_BYTES
+
+	pending_log.used += size;
+	target->nmessages++;
+}
+
+/*
+ * mark_subxact
+ *	  Sets the mark of the current subtransaction, unless it is there.
+ */
+static void
+mark_subxact(void)
+{
+	int			nest_level = GetCurrentTransactionNestLevel();
+	int			ntargets = list_length(targets);
+	PendingMark *mark;
+
+	if (nest_level == 1)
+		return;
+	if (!slist_is_empty(&marks) &&
+		slist_head_element(PendingMark, node, &marks)->nest_level == nest_level)
+		return;
+
+	mark = MemoryContextAlloc(pending_cxt,
+							  offsetof(PendingMark, nmessages) +
+							  sizeof(int64) * ntargets);
+	mark->nest_level = nest_level;
+	mark->position = log_end();
+	mark->ntargets = ntargets;
+	for (int i = 0; i < ntargets; i++)
+		mark->nmessages[i] = ((PubsubTarget *) list_nth(targets, i))->nmessages;
+	slist_push_head(&marks, &mark->node);
+}
+
+/*
+ * pubsub_pending_subxact_commit
+ *	  Makes the messages of a subtransaction its parent's.
+ */
+void
+pubsub_pending_subxact_commit(int nest_level)
+{
+	PendingMark *mark;
+	int			parent_level = 1;
+
+	if (slist_is_empty(&marks))
+		return;
+	mark = slist_head_element(PendingMark, node, &marks);
+	if (mark->nest_level < nest_level)
+		return;
+
+	slist_pop_head_node(&marks);
+	if (!slist_is_empty(&marks))
+		parent_level = slist_head_element(PendingMark, node, &marks)->nest_level;
+	if (parent_level == nest_level - 1)
+		pfree(mark);			/* the parent's own mark is before it */
+	else
+	{
+		mark->nest_level = nest_level - 1;
+		slist_push_head(&marks, &mark->node);
+	}
+}
+
+/*
+ * pubsub_pending_subxact_abort
+ *	  Forgets the messages of a subtransaction.  Never throws.
+ */
+void
+pubsub_pending_subxact_abort(int nest_level)
+{
+	while (!slist_is_empty(&marks))
+	{
+		PendingMark *mark = slist_head_element(PendingMark, node, &marks);
+
+		if (mark->nest_level < nest_level)
+			break;
+		truncate_to_mark(mark);
+		slist_pop_head_node(&marks);
+		pfree(mark);
+	}
+}
+
+static void
+truncate_to_mark(const PendingMark *mark)
+{
+	int			i = 0;
+	ListCell   *lc;
+
+	if (mark->position >= pending_log.file_size)
+		pending_log.used = mark->position - pending_log.file_size;
+	else
+	{
+		pending_log.file_size = mark->position;
+		pending_log.used = 0;
+	}
+
+	foreach(lc, targets)
+	{
+		PubsubTarget *target = lfirst(lc);
+
+		target->nmessages = i < mark->ntargets ? mark->nmessages[i] : 0;
+		i++;
+	}
+}
+
+/*
+ * log_reserve
+ *	  Makes room for a record at the end of the log.
+ */
+static char *
+log_reserve(Size size)
+{
+	PendingLog *log = &pending_log;
+	Size		limit = (Size) pubsub_publish_buffer_size * 1024;
+
+	if (log->used > 0 && log->used + size > limit)
+		log_spill();
+
+	if (log->used + size > log->allocated)
+	{
+		Size		allocated = Max(log->allocated * 2, 8192);
+
+		allocated = Max(Min(allocated, limit), log->used + size);
+		if (log->buffer == NULL)
+			log->buffer = MemoryContextAllocHuge(pending_cxt, allocated);
+		else
+			log->buffer = repalloc_huge(log->buffer, allocated);
+		log->allocated = allocated;
+	}
+	return log->buffer + log->used;
+}
+
+/*
+ * log_spill
+ *	  Moves what is in memory to the end of the file.
+ *
+ * An error on the way changes nothing: the file's size is what we say it is.
+ */
+static void
+log_spill(void)
+{
+	PendingLog *log = &pending_log;
+	Size		done = 0;
+
+	if (log->file == 0)
+	{
+		ResourceOwner oldowner = CurrentResourceOwner;
+
+		/* the file must outlive the statement and its subtransaction */
+		CurrentResourceOwner = TopTransactionResourceOwner;
+		log->file = OpenTemporaryFile(false);
+		CurrentResourceOwner = oldowner;
+	}
+
+	while (done < log->used)
+	{
+		int			len = Min(log->used - done, IO_SIZE);
+
+		CHECK_FOR_INTERRUPTS();
+		if (FileWrite(log->file, log->buffer + done, len,
+					  log->file_size + done, WAIT_EVENT_BUFFILE_WRITE) != len)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not write to file \"%s\": %m",
+							FilePathName(log->file))));
+		done += len;
+	}
+	log->file_size += log->used;
+	log->used = 0;
+}
+
+static void
+log_close_file(void)
+{
+	if (pending_log.file != 0)
+		FileClose(pending_log.file);
+	pending_log.file = 0;
+}
+
+/*
+ * log_fetch
+ *	  Gives access to size bytes at a position, until the next call.
+ */
+static const char *
+log_fetch(PendingReader *reader, int64 position, Size size)
+{
+	PendingLog *log = &pending_log;
+
+	if (position >= log->file_size)
+		return log->buffer + (position - log->file_size);
+
+	if (position < reader->start ||
+		position + size > reader->start + reader->len)
+	{
+		Size		len = Min(Max(size, IO_SIZE), log->file_size - position);
+		Size		done = 0;
+
+		reader->len = 0;
+		if (len > reader->allocated)
+		{
+			if (reader->window)
+				pfree(reader->window);
+			reader->window = MemoryContextAllocHuge(pending_cxt, len);
+			reader->allocated = len;
+		}
+		while (done < len)
+		{
+			int			n = FileRead(log->file, reader->window + done,
+									 Min(len - done, IO_SIZE),
+									 position + done, WAIT_EVENT_BUFFILE_READ);
+
+			if (n < 0)
+				ereport(ERROR,
+						(errcode_for_file_access(),
+						 errmsg("could not read from file \"%s\": %m",
+								FilePathName(log->file))));
+			if (n == 0)
+				elog(ERROR, "unexpected end of file \"%s\"",
+					 FilePathName(log->file));
+			done += n;
+		}
+		reader->start = position;
+		reader->len = len;
+	}
+	return reader->window + (position - reader->start);
+}
+
+/*
+ * log_read
+ *	  Reads the record at a position; the message is valid until the next call.
+ */
+static const PendingRecord *
+log_read(PendingReader *reader, int64 position, PubsubMessage *message)
+{
+	const PendingRecord *record;
+	const char *bytes;
+
+	record = (const PendingRecord *)
+		log_fetch(reader, position, offsetof(PendingRecord, header_len));
+	record = (const PendingRecord *)
+		log_fetch(reader, position, record->size);
+
+	if (record->nheaders > reader->max_headers)
+	{
+		if (reader->headers)
+			pfree(reader->headers);
+		reader->headers = MemoryContextAlloc(pending_cxt,
+											 sizeof(PubsubHeader) *
+											 record->nheaders);
+		reader->max_headers = record->nheaders;
+	}
+
+	memset(message, 0, sizeof(PubsubMessage));
+	message->time_ms = record->time_ms;
+	message->partition = record->partition;
+	message->offset = -1;
+	message->headers = reader->headers;
+	message->nheaders = record->nheaders;
+	bytes = (const char *) &record->header_len[2 * record->nheaders];
+
+#define TAKE_BYTES(field, field_len) \
+	do { \
+		if ((field_len) < 0) \
+			(field).data = NULL; \
+		else \
+			(field).data = bytes; \
+		(field).len = Max((field_len), 0); \
+		bytes += (field).len; \
+	} while (0)
+
+	TAKE_BYTES(message->data, record->data_len);
+	TAKE_BYTES(message->key, record->key_len);
+	for (int i = 0; i < record->nheaders; i++)
+	{
+		TAKE_BYTES(message->headers[i].name, record->header_len[2 * i]);
+		TAKE_BYTES(message->headers[i].value, record->header_len[2 * i + 1]);
+	}
+#undef TAKE_BYTES
+
+	return record;
+}
+
+bool
+pubsub_pending_any(void)
+{
+	return log_end() > 0;
+}
+
+/*
+ * pubsub_pending_pre_commit
+ *	  Publishes what is in the log and waits until all of it is confirmed.
+ *
+ * statement_timeout is not armed here any more.  So that it bounds a COMMIT
+ * behind a broker that does not answer, it is applied to the time spent here.
+ */
+void
+pubsub_pending_pre_commit(void)
+{
+	PendingReader reader = {0};
+	PublishContext context = {0};
+	ErrorContextCallback callback;
+	PubsubDeadline statement;
+	ListCell   *lc;
+	int64		position = 0;
+
+	if (log_end() == 0)
+	{
+		log_close_file();
+		return;
+	}
+
+	pubsub_check_enabled();
+	pubsub_deadline_set(&statement, StatementTimeout);
+	context.message_no = -1;
+	callback.callback = publish_error_context;
+	callback.arg = &context;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+
+	while (position < log_end())
+	{
+		const PendingRecord *record;
+		PubsubMessage message;
+
+		CHECK_FOR_INTERRUPTS();
+		record = log_read(&reader, position, &message);
+		context.target = record->target;
+		publish_message(&context, &message, &statement);
+		position += record->size;
+	}
+
+	foreach(lc, targets)
+	{
+		context.target = lfirst(lc);
+		if (context.target->nmessages > 0)
+			publish_flush(&context, &statement);
+	}
+
+	error_context_stack = callback.previous;
+	log_close_file();
+}
+
+/*
+ * publish_message
+ *	  Puts one message into its sink.
+ */
+static void
+publish_message(PublishContext *context, const PubsubMessage *message,
+				const PubsubDeadline *statement)
+{
+	PubsubTarget *target = context->target;
+	PubsubDeadline progress = {0};
+	PubsubStatus status;
+	PubsubError error;
+
+	while ((status = pubsub_sink_put(target->sink, message,
+									 &error)) == PUBSUB_AGAIN)
+		(void) publish_wait(context, false, &progress, statement);
+
+	if (status == PUBSUB_FAILED)
+	{
+		context->message_no = error.message_no;
+		pubsub_throw(target->session, &error, "publish to topic \"%s\"",
+					 target->table->options.topic);
+	}
+}
+
+/*
+ * publish_flush
+ *	  Waits until a sink's messages are confirmed.
+ */
+static void
+publish_flush(PublishContext *context, const PubsubDeadline *statement)
+{
+	PubsubDeadline progress = {0};
+
+	while (!publish_wait(context, true, &progress, statement))
+		;
+}
+
+/*
+ * publish_wait
+ *	  Lets a sink work and waits, if there is nothing to do, for at most a
+ *	  slice.  True = all that was put into it is confirmed.
+ *
+ * A loop of calls starts with an empty progress: that is when it must end
+ * unless something more is confirmed.
+ */
+static bool
+publish_wait(PublishContext *context, bool flush, PubsubDeadline *progress,
+			 const PubsubDeadline *statement)
+{
+	PubsubTarget *target = context->target;
+	const PubsubOptions *options = &target->table->options;
+	int64		nconfirmed = count_confirmed();
+	int			slice = PUBSUB_SLICE_MS;
+	PubsubStatus status;
+	PubsubError error;
+
+	CHECK_FOR_INTERRUPTS();
+	status = pubsub_sink_drain(target->sink, flush, &error);
+	if (status == PUBSUB_FAILED)
+	{
+		context->message_no = error.message_no;
+		pubsub_throw(target->session, &error, "publish to topic \"%s\"",
+					 options->topic);
+	}
+	if (status == PUBSUB_DONE && flush)
+		return true;
+
+	if (pubsub_deadline_passed(statement))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement due to statement timeout")));
+	if (nconfirmed != count_confirmed())
+	{
+		pubsub_deadline_set(progress, options->request_timeout);
+		return false;
+	}
+	if (!progress->set)
+		pubsub_deadline_set(progress, options->request_timeout);
+	else if (pubsub_deadline_passed(progress))
+		pubsub_throw_timeout(target->session, &error, PUBSUB_ERROR_LOST,
+							 options->request_timeout,
+							 "publish to topic \"%s\"", options->topic);
+
+	slice = pubsub_deadline_left(progress, slice);
+	slice = pubsub_deadline_left(statement, slice);
+	pubsub_wait(pubsub_sink_event_fd(target->sink), slice);
+	return false;
+}
+
+/*
+ * count_confirmed
+ *	  Counts over all sinks: they may share a connection and its queue.
+ */
+static int64
+count_confirmed(void)
+{
+	int64		n = 0;
+	ListCell   *lc;
+
+	foreach(lc, targets)
+		n += ((PubsubTarget *) lfirst(lc))->sink->ndelivered;
+	return n;
+}
+
+/*
+ * publish_error_context
+ *	  Tells which message failed, and at commit how far we got.
+ */
+static void
+publish_error_context(void *arg)
+{
+	const PublishContext *context = arg;
+	const PubsubTarget *target = context->target;
+	const char *topic;
+
+	if (target == NULL)
+		return;
+	topic = target->table->options.topic;
+
+	if (context->message_no >= 0)
+		errcontext("message " INT64_FORMAT " of this transaction for topic \"%s\"",
+				   context->message_no + 1, topic);
+	if (target->sink->nput > 0)
+		errcontext("publishing to topic \"%s\" at commit: " INT64_FORMAT " of " INT64_FORMAT " messages confirmed",
+				   topic, target->sink->ndelivered, target->nmessages);
+}
+
+/*
+ * pubsub_pending_end
+ *	  Forgets everything at the end of the transaction.  Never throws.
+ *
+ * An open file is closed by its resource owner: there is one only at abort.
+ * The memory goes with the transaction's.
+ */
+void
+pubsub_pending_end(bool commit)
+{
+	ListCell   *lc;
+
+	foreach(lc, targets)
+	{
+		PubsubTarget *target = lfirst(lc);
+
+		if (!commit)
+			pubsub_sink_abandon(target->sink);
+		pubsub_session_close_sink(target->sink);
+	}
+	targets = NIL;
+	slist_init(&marks);
+	memset(&pending_log, 0, sizeof(pending_log));
+	pending_cxt = NULL;
+}
