@@ -155,7 +155,8 @@ typedef struct DummyLive
 extern DummyLive dummy_live;
 extern int64 dummy_ncalls;		/* of the driver, however small */
 extern PubsubStatus dummy_obey(PubsubSession *session, DummyCall call,
-							   const char *object, PubsubError *error);
+							   int slice_ms, const char *object,
+							   PubsubError *error);
 extern PubsubStatus dummy_fail(PubsubError *error, PubsubErrorKind kind,
 							   const char *object, const char *fmt,...)
 			pg_attribute_printf(4, 5);

@@ -83,7 +83,7 @@ void		_PG_init(void);
 
 /*
  * _PG_init
- *		Registers both brokers; loads pubsub_fdw if it is not there.
+ *	  Registers both brokers; loads pubsub_fdw if it is not there.
  */
 void
 _PG_init(void)
@@ -99,7 +99,7 @@ _PG_init(void)
 
 /*
  * dummy_option
- *		Returns the value of the server option "dummy_<name>", or NULL.
+ *	  Returns the value of the server option "dummy_<name>", or NULL.
  */
 static const char *
 dummy_option(const PubsubSession *session, const char *name)
@@ -127,7 +127,7 @@ dummy_option_int(const PubsubSession *session, const char *name, int defval)
 
 /*
  * dummy_attach
- *		Makes the state of a session and takes its orders.
+ *	  Makes the state of a session and takes its orders.
  */
 static PubsubStatus
 dummy_attach(PubsubSession *session, PubsubError *error)
@@ -181,12 +181,12 @@ dummy_attach(PubsubSession *session, PubsubError *error)
 	if (state->dir == NULL)
 		return dummy_fail(error, PUBSUB_ERROR_INVALID, "",
 						  "server option \"dummy_dir\" is missing");
-	return dummy_obey(session, DUMMY_ATTACH, "", error);
+	return dummy_obey(session, DUMMY_ATTACH, 0, "", error);
 }
 
 /*
  * dummy_detach
- *		Closes what is left and frees the state.
+ *	  Closes what is left and frees the state.
  */
 static void
 dummy_detach(PubsubSession *session)
@@ -234,7 +234,7 @@ dummy_is_queue(const PubsubSession *session)
 
 /*
  * dummy_fail
- *		Fills in an error, returns PUBSUB_FAILED.
+ *	  Fills in an error, returns PUBSUB_FAILED.
  */
 PubsubStatus
 dummy_fail(PubsubError *error, PubsubErrorKind kind, const char *object,
@@ -252,39 +252,44 @@ dummy_fail(PubsubError *error, PubsubErrorKind kind, const char *object,
 	return PUBSUB_FAILED;
 }
 
+static void
+dummy_sleep(int ms)
+{
+	struct timespec left;
+
+	left.tv_sec = ms / 1000;
+	left.tv_nsec = (long) (ms % 1000) * 1000000;
+	while (ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
 /*
  * dummy_obey
- *		Counts a call and carries out the orders for it.
+ *	  Counts a call and carries out the orders for it.
  *
- * OK: go on with it.  Otherwise this is its answer.
+ * slice_ms is 0 for calls that are not steps.  OK: go on with the call.
+ * Otherwise this is its answer.
  */
 PubsubStatus
-dummy_obey(PubsubSession *session, DummyCall call, const char *object,
-		   PubsubError *error)
+dummy_obey(PubsubSession *session, DummyCall call, int slice_ms,
+		   const char *object, PubsubError *error)
 {
 	DummySession *state = session->state;
-	bool		is_step = call == DUMMY_RESOLVE || call == DUMMY_LOOKUP ||
-		call == DUMMY_FINISH || call == DUMMY_SEND_ACKS ||
-		call == DUMMY_READY || call == DUMMY_ADMIN;
+	bool		is_step = slice_ms > 0;
 	bool		may_wait = is_step || call == DUMMY_POLL ||
 		call == DUMMY_PUT || call == DUMMY_DRAIN;
 
 	dummy_ncalls++;
 
-	if (is_step && state->block_ms > 0)
-	{
-		struct timespec left;
-
-		left.tv_sec = state->block_ms / 1000;
-		left.tv_nsec = (long) (state->block_ms % 1000) * 1000000;
-		while (nanosleep(&left, &left) != 0 && errno == EINTR)
-			;
-	}
+	if (is_step)
+		dummy_sleep(state->block_ms);
 
 	if (state->hang[call] ||
 		(may_wait && state->nagain[call] < state->again))
 	{
 		state->nagain[call]++;
+		if (is_step)
+			dummy_sleep(Min(slice_ms, 1));
 		if (state->soft_cause != NULL)
 			(void) dummy_fail(error, state->error_kind, object, "%s",
 							  state->soft_cause);
@@ -301,7 +306,7 @@ dummy_obey(PubsubSession *session, DummyCall call, const char *object,
 
 /*
  * dummy_log_in
- *		Refuses users other than the one that the broker knows.
+ *	  Refuses users other than the one that the broker knows.
  */
 PubsubStatus
 dummy_log_in(PubsubSession *session, PubsubError *error)
@@ -347,7 +352,8 @@ dummy_admin_step(PubsubSession *session, int slice_ms, PubsubError *error)
 	snprintf(object, sizeof(object), "%s \"%s\"",
 			 is_topic ? "topic" : "subscription",
 			 is_topic ? state->admin_topic : state->admin_subscription);
-	status = dummy_obey(session, DUMMY_ADMIN, object, error);
+	status = dummy_obey(session, DUMMY_ADMIN, slice_ms,
+						object, error);
 	if (status == PUBSUB_OK)
 		status = dummy_log_in(session, error);
 	if (status != PUBSUB_OK)

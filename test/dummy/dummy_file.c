@@ -50,7 +50,7 @@ typedef struct DummyRecord
 
 /*
  * dummy_open
- *		Opens a file of the broker; name may contain slashes.
+ *	  Opens a file of the broker; name may contain slashes.
  */
 static int
 dummy_open(const char *dir, const char *name, const char *suffix, int flags)
@@ -86,7 +86,7 @@ dummy_open_partition(const char *dir, const char *topic, int partition,
 
 /*
  * dummy_close
- *		Closes a file, keeps errno, returns rc.
+ *	  Closes a file, keeps errno, returns rc.
  */
 static int
 dummy_close(int fd, int rc)
@@ -142,7 +142,7 @@ dummy_topic_read(const char *dir, const char *topic, DummyTopic *info)
 
 /*
  * dummy_topic_create
- *		Makes an empty topic, and the directory if need be.
+ *	  Makes an empty topic, and the directory if need be.
  */
 int
 dummy_topic_create(const char *dir, const char *topic, int npartitions)
@@ -228,7 +228,7 @@ dummy_topic_partitions(const char *dir, const char *topic)
 
 /*
  * dummy_topic_low
- *		Returns the first offset that exists.
+ *	  Returns the first offset that exists.
  */
 int64
 dummy_topic_low(const char *dir, const char *topic, int partition)
@@ -242,7 +242,7 @@ dummy_topic_low(const char *dir, const char *topic, int partition)
 
 /*
  * dummy_topic_high
- *		Returns the offset that the next record will have.
+ *	  Returns the offset that the next record will have.
  */
 int64
 dummy_topic_high(const char *dir, const char *topic, int partition)
@@ -260,7 +260,7 @@ dummy_topic_high(const char *dir, const char *topic, int partition)
 
 /*
  * dummy_topic_truncate
- *		Raises the first offset that exists, as retention does.
+ *	  Raises the first offset that exists, as retention does.
  */
 int
 dummy_topic_truncate(const char *dir, const char *topic, int partition,
@@ -283,7 +283,7 @@ dummy_topic_truncate(const char *dir, const char *topic, int partition,
 
 /*
  * dummy_append
- *		Adds a record, given as its bytes, to a partition.
+ *	  Adds a record, given as its bytes, to a partition.
  */
 static int
 dummy_append(const char *dir, const char *topic, int partition,
@@ -325,7 +325,7 @@ dummy_length(const PubsubBytes *bytes)
 
 /*
  * dummy_record_append
- *		Adds a message to a partition.
+ *	  Adds a message to a partition.
  */
 int
 dummy_record_append(const char *dir, const char *topic, int partition,
@@ -391,7 +391,7 @@ dummy_record_append(const char *dir, const char *topic, int partition,
 
 /*
  * dummy_record_append_control
- *		Adds a record that takes an offset and is not a message.
+ *	  Adds a record that takes an offset and is not a message.
  */
 int
 dummy_record_append_control(const char *dir, const char *topic, int partition)
@@ -404,7 +404,7 @@ dummy_record_append_control(const char *dir, const char *topic, int partition)
 
 /*
  * dummy_record_index
- *		Looks up a record; ERANGE if there is none yet.
+ *	  Looks up a record; ERANGE if there is none yet.
  */
 int
 dummy_record_index(const char *dir, const char *topic, int partition,
@@ -434,7 +434,7 @@ dummy_get_bytes(char *p, int32 length, bool wanted, PubsubBytes *bytes)
 
 /*
  * dummy_record_read
- *		Reads a message.
+ *	  Reads a message.
  *
  * Returns the memory that it points to, to be freed, or NULL.  What is not
  * wanted is left out, so that a reader that forgot to ask sees it.
@@ -514,7 +514,7 @@ dummy_record_read(const char *dir, const char *topic, int partition,
 
 /*
  * dummy_subscription_create
- *		Makes a subscription to what will be published to the topic.
+ *	  Makes a subscription to what will be published to the topic.
  */
 int
 dummy_subscription_create(const char *dir, const char *name, const char *topic)
@@ -555,7 +555,7 @@ dummy_subscription_topic(const char *dir, const char *name, char *topic,
 
 /*
  * dummy_entry_read
- *		Reads what the subscription knows about a message.
+ *	  Reads what the subscription knows about a message.
  *
  * A message that was never looked at has no entry yet; one whose holder died
  * is available again.
@@ -582,7 +582,7 @@ dummy_entry_write(int fd, int64 message, const DummyEntry *entry)
 
 /*
  * dummy_subscription_take
- *		Leases the first message that is available; 0 = there is none.
+ *	  Leases the first message that is available; 0 = there is none.
  */
 int
 dummy_subscription_take(const char *dir, const char *name, int64 lease_id,
@@ -620,7 +620,7 @@ dummy_subscription_take(const char *dir, const char *name, int64 lease_id,
 
 /*
  * dummy_subscription_settle
- *		Ends a lease; 0 = it was not valid any more.
+ *	  Ends a lease; 0 = it was not valid any more.
  */
 int
 dummy_subscription_settle(const char *dir, const char *name, int64 message,
@@ -643,7 +643,7 @@ dummy_subscription_settle(const char *dir, const char *name, int64 message,
 
 /*
  * dummy_subscription_count
- *		Counts the messages in each DummyState.
+ *	  Counts the messages in each DummyState.
  */
 int
 dummy_subscription_count(const char *dir, const char *name, int64 *counts)
@@ -669,7 +669,7 @@ dummy_subscription_count(const char *dir, const char *name, int64 *counts)
 
 /*
  * dummy_remove
- *		Removes a broker with all that it holds.
+ *	  Removes a broker with all that it holds.
  */
 int
 dummy_remove(const char *dir)

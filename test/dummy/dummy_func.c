@@ -28,7 +28,7 @@ PG_FUNCTION_INFO_V1(dummy_drop);
 
 /*
  * dummy_result
- *		Raises an error if a file operation failed.
+ *	  Raises an error if a file operation failed.
  */
 static void
 dummy_result(int rc, const char *what, const char *name)
@@ -51,7 +51,7 @@ dummy_bytes(Datum value)
 
 /*
  * dummy_append
- *		Adds a message to a partition, past ring 1.
+ *	  Adds a message to a partition, past ring 1.
  *
  * Headers are given as a flat array of names and values.
  */
@@ -88,7 +88,7 @@ dummy_append(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(6))
 	{
 		int64		us = PG_GETARG_TIMESTAMPTZ(6) +
-		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+			(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 
 		message.time_ms = us / 1000;
 		message.time_us = us % 1000;
@@ -100,7 +100,7 @@ dummy_append(PG_FUNCTION_ARGS)
 
 /*
  * dummy_append_control
- *		Adds records that take offsets and are not messages.
+ *	  Adds records that take offsets and are not messages.
  */
 Datum
 dummy_append_control(PG_FUNCTION_ARGS)
@@ -118,7 +118,7 @@ dummy_append_control(PG_FUNCTION_ARGS)
 
 /*
  * dummy_truncate
- *		Removes the records below an offset.
+ *	  Removes the records below an offset.
  */
 Datum
 dummy_truncate(PG_FUNCTION_ARGS)
@@ -134,7 +134,7 @@ dummy_truncate(PG_FUNCTION_ARGS)
 
 /*
  * dummy_subscription
- *		Says how many messages wait, are leased, and are acknowledged.
+ *	  Says how many messages wait, are leased, and are acknowledged.
  */
 Datum
 dummy_subscription(PG_FUNCTION_ARGS)
@@ -155,7 +155,7 @@ dummy_subscription(PG_FUNCTION_ARGS)
 
 /*
  * dummy_held
- *		Says what this backend holds of the brokers; NULL = nothing.
+ *	  Says what this backend holds of the brokers; NULL = nothing.
  */
 Datum
 dummy_held(PG_FUNCTION_ARGS)
@@ -175,7 +175,7 @@ dummy_held(PG_FUNCTION_ARGS)
 
 /*
  * dummy_calls
- *		Returns how often the drivers were called since the last time.
+ *	  Returns how often the drivers were called since the last time.
  */
 Datum
 dummy_calls(PG_FUNCTION_ARGS)
@@ -188,7 +188,7 @@ dummy_calls(PG_FUNCTION_ARGS)
 
 /*
  * dummy_drop
- *		Removes a broker.
+ *	  Removes a broker.
  */
 Datum
 dummy_drop(PG_FUNCTION_ARGS)

@@ -37,7 +37,7 @@ typedef struct DummySink
 
 /*
  * dummy_sink_open
- *		Makes a sink.
+ *	  Makes a sink.
  */
 static PubsubSink *
 dummy_sink_open(PubsubSession *session, const PubsubSinkSpec *spec,
@@ -45,7 +45,7 @@ dummy_sink_open(PubsubSession *session, const PubsubSinkSpec *spec,
 {
 	DummySink  *sink;
 
-	if (dummy_obey(session, DUMMY_OPEN_SINK, "", error) != PUBSUB_OK)
+	if (dummy_obey(session, DUMMY_OPEN_SINK, 0, "", error) != PUBSUB_OK)
 		return NULL;
 	sink = calloc(1, sizeof(DummySink));
 	if (sink == NULL)
@@ -71,7 +71,7 @@ dummy_sink_event_fd(PubsubSink *base)
 
 /*
  * dummy_sink_ready
- *		Logs in and looks for the topic.
+ *	  Logs in and looks for the topic.
  */
 static PubsubStatus
 dummy_sink_ready(PubsubSink *base, int slice_ms, PubsubError *error)
@@ -80,7 +80,8 @@ dummy_sink_ready(PubsubSink *base, int slice_ms, PubsubError *error)
 	DummySession *state = base->session->state;
 	PubsubStatus status;
 
-	status = dummy_obey(base->session, DUMMY_READY, sink->object, error);
+	status = dummy_obey(base->session, DUMMY_READY, slice_ms,
+						sink->object, error);
 	if (status == PUBSUB_OK)
 		status = dummy_log_in(base->session, error);
 	if (status != PUBSUB_OK)
@@ -94,7 +95,7 @@ dummy_sink_ready(PubsubSink *base, int slice_ms, PubsubError *error)
 
 /*
  * dummy_sink_check
- *		Looks at one message as the broker would.
+ *	  Looks at one message as the broker would.
  */
 static PubsubStatus
 dummy_sink_check(PubsubSink *base, const PubsubMessage *message,
@@ -104,7 +105,7 @@ dummy_sink_check(PubsubSink *base, const PubsubMessage *message,
 	DummySession *state = base->session->state;
 	PubsubStatus status;
 
-	status = dummy_obey(base->session, DUMMY_CHECK, sink->object, error);
+	status = dummy_obey(base->session, DUMMY_CHECK, 0, sink->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	if (message->data.len > state->max_message)
@@ -129,7 +130,7 @@ dummy_sink_check(PubsubSink *base, const PubsubMessage *message,
 
 /*
  * dummy_copy
- *		Copies bytes to where memory has room, and moves on there.
+ *	  Copies bytes to where memory has room, and moves on there.
  */
 static void
 dummy_copy(PubsubBytes *bytes, char **memory)
@@ -144,7 +145,7 @@ dummy_copy(PubsubBytes *bytes, char **memory)
 
 /*
  * dummy_sink_put
- *		Queues a copy of a message.
+ *	  Queues a copy of a message.
  */
 static PubsubStatus
 dummy_sink_put(PubsubSink *base, const PubsubMessage *message,
@@ -158,7 +159,7 @@ dummy_sink_put(PubsubSink *base, const PubsubMessage *message,
 	char	   *memory;
 	int			i;
 
-	status = dummy_obey(base->session, DUMMY_PUT, sink->object, error);
+	status = dummy_obey(base->session, DUMMY_PUT, 0, sink->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	if (sink->failure.kind != PUBSUB_ERROR_NONE)
@@ -196,7 +197,7 @@ dummy_sink_put(PubsubSink *base, const PubsubMessage *message,
 
 /*
  * dummy_deliver
- *		Writes the first message in the queue to its partition.
+ *	  Writes the first message in the queue to its partition.
  *
  * Without a partition of its own a message goes where the sum of its key's
  * bytes says, so that a test can foresee it.
@@ -246,7 +247,7 @@ dummy_deliver(DummySink *sink, PubsubError *error)
 
 /*
  * dummy_sink_drain
- *		Delivers what is queued, or as much as the orders allow.
+ *	  Delivers what is queued, or as much as the orders allow.
  */
 static PubsubStatus
 dummy_sink_drain(PubsubSink *base, bool flush, PubsubError *error)
@@ -256,7 +257,7 @@ dummy_sink_drain(PubsubSink *base, bool flush, PubsubError *error)
 	PubsubStatus status;
 	int			n;
 
-	status = dummy_obey(base->session, DUMMY_DRAIN, sink->object, error);
+	status = dummy_obey(base->session, DUMMY_DRAIN, 0, sink->object, error);
 	if (status == PUBSUB_AGAIN)
 		return status;
 	if (status == PUBSUB_OK && sink->failure.kind != PUBSUB_ERROR_NONE)

@@ -57,7 +57,7 @@ static void dummy_give_back(DummySession *state, DummyLease *lease);
 
 /*
  * dummy_source_open
- *		Makes a source.
+ *	  Makes a source.
  */
 static PubsubSource *
 dummy_source_open(PubsubSession *session, const PubsubSourceSpec *spec,
@@ -74,7 +74,7 @@ dummy_source_open(PubsubSession *session, const PubsubSourceSpec *spec,
 						  "no topic or subscription");
 		return NULL;
 	}
-	if (dummy_obey(session, DUMMY_OPEN_SOURCE, "", error) != PUBSUB_OK)
+	if (dummy_obey(session, DUMMY_OPEN_SOURCE, 0, "", error) != PUBSUB_OK)
 		return NULL;
 	source = calloc(1, sizeof(DummySource));
 	if (source == NULL)
@@ -116,7 +116,7 @@ dummy_source_event_fd(PubsubSource *base)
 
 /*
  * dummy_source_resolve
- *		Logs in and learns what there is.
+ *	  Logs in and learns what there is.
  */
 static PubsubStatus
 dummy_source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
@@ -129,7 +129,8 @@ dummy_source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 	PubsubStatus status;
 	int			i;
 
-	status = dummy_obey(session, DUMMY_RESOLVE, source->object, error);
+	status = dummy_obey(session, DUMMY_RESOLVE, slice_ms,
+						source->object, error);
 	if (status == PUBSUB_OK)
 		status = dummy_log_in(session, error);
 	if (status != PUBSUB_OK)
@@ -176,7 +177,7 @@ dummy_source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 
 /*
  * dummy_source_lookup
- *		Finds offsets by time, or the true ends.
+ *	  Finds offsets by time, or the true ends.
  */
 static PubsubStatus
 dummy_source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
@@ -188,7 +189,8 @@ dummy_source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
 	PubsubStatus status;
 	int			i;
 
-	status = dummy_obey(base->session, DUMMY_LOOKUP, source->object, error);
+	status = dummy_obey(base->session, DUMMY_LOOKUP, slice_ms,
+						source->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	for (i = 0; i < ranges->nranges; i++)
@@ -221,7 +223,7 @@ dummy_source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
 
 /*
  * dummy_source_assign
- *		Starts to read.
+ *	  Starts to read.
  */
 static PubsubStatus
 dummy_source_assign(PubsubSource *base, PubsubRanges *ranges,
@@ -232,7 +234,7 @@ dummy_source_assign(PubsubSource *base, PubsubRanges *ranges,
 	PubsubStatus status;
 	int			i;
 
-	status = dummy_obey(base->session, DUMMY_ASSIGN, source->object, error);
+	status = dummy_obey(base->session, DUMMY_ASSIGN, 0, source->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	free(source->next);
@@ -259,7 +261,7 @@ dummy_source_assign(PubsubSource *base, PubsubRanges *ranges,
 
 /*
  * dummy_poll_range
- *		Reads on in a range; fills the batch with what there is.
+ *	  Reads on in a range; fills the batch with what there is.
  */
 static PubsubStatus
 dummy_poll_range(DummySource *source, int i, int max_messages,
@@ -310,7 +312,7 @@ dummy_poll_range(DummySource *source, int i, int max_messages,
 
 /*
  * dummy_batch_make
- *		Gets room for a batch.
+ *	  Gets room for a batch.
  */
 static PubsubStatus
 dummy_batch_make(DummySource *source, int max_messages, PubsubError *error)
@@ -327,7 +329,7 @@ dummy_batch_make(DummySource *source, int max_messages, PubsubError *error)
 
 /*
  * dummy_batch_free
- *		Gives up the batch and every lease in it that is not marked.
+ *	  Gives up the batch and every lease in it that is not marked.
  */
 static void
 dummy_batch_free(DummySource *source)
@@ -358,7 +360,7 @@ dummy_batch_free(DummySource *source)
 
 /*
  * dummy_log_poll
- *		The next messages of the range whose turn it is.
+ *	  The next messages of the range whose turn it is.
  */
 static PubsubStatus
 dummy_log_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
@@ -372,7 +374,7 @@ dummy_log_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
 	int			i;
 
 	memset(batch, 0, sizeof(PubsubBatch));
-	status = dummy_obey(base->session, DUMMY_POLL, source->object, error);
+	status = dummy_obey(base->session, DUMMY_POLL, 0, source->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	max_messages = Min(max_messages, state->batch);
@@ -410,7 +412,7 @@ dummy_log_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
 
 /*
  * dummy_take
- *		Leases the next message of the subscription, if there is one.
+ *	  Leases the next message of the subscription, if there is one.
  */
 static PubsubStatus
 dummy_take(DummySource *source, bool *found, PubsubError *error)
@@ -480,8 +482,8 @@ dummy_take(DummySource *source, bool *found, PubsubError *error)
 
 /*
  * dummy_queue_poll
- *		Takes what waits; the read is over when nothing came for two poll
- *		timeouts.
+ *	  Takes what waits; the read is over when nothing came for two poll
+ *	  timeouts.
  */
 static PubsubStatus
 dummy_queue_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
@@ -494,7 +496,7 @@ dummy_queue_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
 	bool		found = true;
 
 	memset(batch, 0, sizeof(PubsubBatch));
-	status = dummy_obey(base->session, DUMMY_POLL, source->object, error);
+	status = dummy_obey(base->session, DUMMY_POLL, 0, source->object, error);
 	if (status != PUBSUB_OK)
 		return status;
 	max_messages = Min(max_messages, state->batch);
@@ -540,7 +542,7 @@ dummy_source_release(PubsubSource *base, PubsubBatch *batch)
 
 /*
  * dummy_give_back_peeked
- *		Ends a peek.
+ *	  Ends a peek.
  */
 static void
 dummy_give_back_peeked(DummySource *source)
@@ -557,7 +559,8 @@ dummy_source_finish(PubsubSource *base, int slice_ms, PubsubError *error)
 	DummySource *source = (DummySource *) base;
 	PubsubStatus status;
 
-	status = dummy_obey(base->session, DUMMY_FINISH, source->object, error);
+	status = dummy_obey(base->session, DUMMY_FINISH, slice_ms,
+						source->object, error);
 	if (status == PUBSUB_OK)
 		dummy_give_back_peeked(source);
 	return status;
@@ -590,7 +593,7 @@ dummy_lease_free(DummyLease *lease)
 
 /*
  * dummy_give_back
- *		Makes a message available to other readers.
+ *	  Makes a message available to other readers.
  */
 static void
 dummy_give_back(DummySession *state, DummyLease *lease)
@@ -603,7 +606,7 @@ dummy_give_back(DummySession *state, DummyLease *lease)
 
 /*
  * dummy_prepare_acks
- *		Remembers what send_acks will send.
+ *	  Remembers what send_acks will send.
  */
 static PubsubStatus
 dummy_prepare_acks(PubsubSession *session, void **leases, int nleases,
@@ -613,7 +616,7 @@ dummy_prepare_acks(PubsubSession *session, void **leases, int nleases,
 	PubsubStatus status;
 	int			i;
 
-	status = dummy_obey(session, DUMMY_PREPARE_ACKS, "", error);
+	status = dummy_obey(session, DUMMY_PREPARE_ACKS, 0, "", error);
 	if (status != PUBSUB_OK)
 		return status;
 	free(state->acks);
@@ -634,7 +637,7 @@ dummy_prepare_acks(PubsubSession *session, void **leases, int nleases,
 
 /*
  * dummy_send_acks
- *		Acknowledges; allocates nothing.
+ *	  Acknowledges; allocates nothing.
  */
 static PubsubStatus
 dummy_send_acks(PubsubSession *session, int slice_ms, PubsubError *error)
@@ -644,7 +647,8 @@ dummy_send_acks(PubsubSession *session, int slice_ms, PubsubError *error)
 	int			nfailed = 0;
 	int			i;
 
-	status = dummy_obey(session, DUMMY_SEND_ACKS, "", error);
+	status = dummy_obey(session, DUMMY_SEND_ACKS, slice_ms,
+						"", error);
 	if (status == PUBSUB_AGAIN)
 		return status;
 	for (i = 0; i < state->nacks; i++)
