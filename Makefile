@@ -13,6 +13,7 @@ OBJS = \
 	src/publish.o \
 	src/encode.o \
 	src/pending.o \
+	src/pending_log.o \
 	src/driver.o \
 	src/session.o \
 	src/xact.o \

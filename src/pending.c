@@ -3,20 +3,15 @@
  * pending.c
  *		Messages published by the current transaction, until it commits
  *
- * A row that is sent to a topic is checked at once, but only written to a log
- * here, one for the transaction.  At PRE_COMMIT the log is read from its start
- * and everything in it goes to the sinks; the transaction commits when the
- * broker has confirmed each message.  ROLLBACK forgets the log.
+ * A row that is sent to a topic is checked at once, but only written to a log,
+ * one for the transaction (pending_log.c).  At PRE_COMMIT the log is read from
+ * its start and everything in it goes to the sinks; the transaction commits
+ * when the broker has confirmed each message.  ROLLBACK forgets the log.
  *
  * What a subtransaction publishes is always the tail of the log, so that a
  * mark at its start is all that ROLLBACK TO needs: the log is cut there.  A
  * mark is set when the subtransaction publishes its first message; the many
  * that publish nothing cost nothing.
- *
- * The log grows in memory.  Over pubsub_fdw.publish_buffer_size everything is
- * moved to a temporary file, and memory is used for what comes next.  So the
- * head of the log is in the file and its tail in memory, records are never
- * split, and cutting is arithmetic that cannot fail in an abort.
  *
  * IDENTIFICATION
  *		src/pending.c
@@ -28,15 +23,12 @@
 #include "access/xact.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
-#include "storage/fd.h"
 #include "storage/proc.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
-#include "utils/wait_event.h"
 
-#include "pubsub_fdw.h"
+#include "pending.h"
 
 /* A topic that this transaction publishes to, in a context of its own */
 struct PubsubTarget
@@ -48,31 +40,6 @@ struct PubsubTarget
 	bool		stale;			/* its definition changed: not for new messages */
 };
 
-/*
- * A message in the log.  Behind it follow the lengths of name and value of
- * each header, and then the bytes: data, key, headers.  Length -1 = absent.
- */
-typedef struct PendingRecord
-{
-	PubsubTarget *target;
-	Size		size;			/* of it all, MAXALIGNed */
-	int64		time_ms;
-	int32		partition;
-	int32		data_len;
-	int32		key_len;
-	int32		nheaders;
-	int32		header_len[FLEXIBLE_ARRAY_MEMBER];
-} PendingRecord;
-
-typedef struct PendingLog
-{
-	File		file;			/* 0 = none */
-	int64		file_size;		/* positions before this are in the file */
-	char	   *buffer;			/* the rest */
-	Size		used;
-	Size		allocated;
-} PendingLog;
-
 /* Where a subtransaction's messages start */
 typedef struct PendingMark
 {
@@ -82,20 +49,6 @@ typedef struct PendingMark
 	int			ntargets;
 	int64		nmessages[FLEXIBLE_ARRAY_MEMBER];	/* of each target then */
 } PendingMark;
-
-/* How much of the file is read or written at a time */
-#define IO_SIZE (1024 * 1024)
-
-/* Reads the log from its start to its end */
-typedef struct PendingReader
-{
-	char	   *window;			/* a copy of a part of the file */
-	Size		allocated;
-	int64		start;			/* its position in the log */
-	Size		len;
-	PubsubHeader *headers;		/* of the current message */
-	int			max_headers;
-} PendingReader;
 
 /* For the context lines of an error at PRE_COMMIT */
 typedef struct PublishContext
@@ -107,7 +60,6 @@ typedef struct PublishContext
 /* The current transaction's; all in pending_cxt */
 static MemoryContext pending_cxt = NULL;
 static List *targets = NIL;
-static PendingLog pending_log;
 static slist_head marks = SLIST_STATIC_INIT(marks); /* innermost first */
 
 static PubsubTarget *target_create(Oid relid, Oid userid);
@@ -118,12 +70,6 @@ static void invalidate_all(Datum arg, int cacheid, uint32 hashvalue);
 static void notice_serializable(void);
 static void mark_subxact(void);
 static void truncate_to_mark(const PendingMark *mark);
-static char *log_reserve(Size size);
-static void log_spill(void);
-static void log_close_file(void);
-static const char *log_fetch(PendingReader *reader, int64 position, Size size);
-static const PendingRecord *log_read(PendingReader *reader, int64 position,
-									 PubsubMessage *message);
 static void publish_message(PublishContext *context,
 							const PubsubMessage *message,
 							const PubsubDeadline *statement);
@@ -134,12 +80,6 @@ static bool publish_wait(PublishContext *context, bool flush,
 						 const PubsubDeadline *statement);
 static int64 count_confirmed(void);
 static void publish_error_context(void *arg);
-
-static inline int64
-log_end(void)
-{
-	return pending_log.file_size + pending_log.used;
-}
 
 /*
  * pubsub_pending_target
@@ -328,9 +268,6 @@ void
 pubsub_pending_add(PubsubTarget *target, const PubsubMessage *message)
 {
 	PubsubError error;
-	PendingRecord *record;
-	char	   *bytes;
-	Size		size;
 
 	if (pubsub_sink_check(target->sink, message, &error) != PUBSUB_OK)
 	{
@@ -345,51 +282,8 @@ pubsub_pending_add(PubsubTarget *target, const PubsubMessage *message)
 					 target->table->options.topic);
 	}
 
-	size = offsetof(PendingRecord, header_len) +
-		sizeof(int32) * 2 * (Size) message->nheaders;
-	if (message->data.data)
-		size += message->data.len;
-	if (message->key.data)
-		size += message->key.len;
-	for (int i = 0; i < message->nheaders; i++)
-	{
-		const PubsubHeader *header = &message->headers[i];
-
-		size += header->name.len;
-		if (header->value.data)
-			size += header->value.len;
-	}
-	size = MAXALIGN(size);
-
 	mark_subxact();
-	record = (PendingRecord *) log_reserve(size);
-	record->target = target;
-	record->size = size;
-	record->time_ms = message->time_ms;
-	record->partition = message->partition;
-	record->nheaders = message->nheaders;
-	bytes = (char *) &record->header_len[2 * message->nheaders];
-
-#define APPEND_BYTES(field_len, field) \
-	do { \
-		(field_len) = (field).data ? (field).len : -1; \
-		if ((field).data) \
-		{ \
-			memcpy(bytes, (field).data, (field).len); \
-			bytes += (field).len; \
-		} \
-	} while (0)
-
-	APPEND_BYTES(record->data_len, message->data);
-	APPEND_BYTES(record->key_len, message->key);
-	for (int i = 0; i < message->nheaders; i++)
-	{
-		APPEND_BYTES(record->header_len[2 * i], message->headers[i].name);
-		APPEND_BYTES(record->header_len[2 * i + 1], message->headers[i].value);
-	}
-#undef APPEND_BYTES
-
-	pending_log.used += size;
+	pubsub_log_append(pending_cxt, target, message);
 	target->nmessages++;
 }
 
@@ -414,7 +308,7 @@ mark_subxact(void)
 							  offsetof(PendingMark, nmessages) +
 							  sizeof(int64) * ntargets);
 	mark->nest_level = nest_level;
-	mark->position = log_end();
+	mark->position = pubsub_log_end();
 	mark->ntargets = ntargets;
 	for (int i = 0; i < ntargets; i++)
 		mark->nmessages[i] = ((PubsubTarget *) list_nth(targets, i))->nmessages;
@@ -474,14 +368,7 @@ truncate_to_mark(const PendingMark *mark)
 	int			i = 0;
 	ListCell   *lc;
 
-	if (mark->position >= pending_log.file_size)
-		pending_log.used = mark->position - pending_log.file_size;
-	else
-	{
-		pending_log.file_size = mark->position;
-		pending_log.used = 0;
-	}
-
+	pubsub_log_truncate(mark->position);
 	foreach(lc, targets)
 	{
 		PubsubTarget *target = lfirst(lc);
@@ -491,187 +378,10 @@ truncate_to_mark(const PendingMark *mark)
 	}
 }
 
-/*
- * log_reserve
- *	  Makes room for a record at the end of the log.
- */
-static char *
-log_reserve(Size size)
-{
-	PendingLog *log = &pending_log;
-	Size		limit = (Size) pubsub_publish_buffer_size * 1024;
-
-	if (log->used > 0 && log->used + size > limit)
-		log_spill();
-
-	if (log->used + size > log->allocated)
-	{
-		Size		allocated = Max(log->allocated * 2, 8192);
-
-		allocated = Max(Min(allocated, limit), log->used + size);
-		if (log->buffer == NULL)
-			log->buffer = MemoryContextAllocHuge(pending_cxt, allocated);
-		else
-			log->buffer = repalloc_huge(log->buffer, allocated);
-		log->allocated = allocated;
-	}
-	return log->buffer + log->used;
-}
-
-/*
- * log_spill
- *	  Moves what is in memory to the end of the file.
- *
- * An error on the way changes nothing: the file's size is what we say it is.
- */
-static void
-log_spill(void)
-{
-	PendingLog *log = &pending_log;
-	Size		done = 0;
-
-	if (log->file == 0)
-	{
-		ResourceOwner oldowner = CurrentResourceOwner;
-
-		/* the file must outlive the statement and its subtransaction */
-		CurrentResourceOwner = TopTransactionResourceOwner;
-		log->file = OpenTemporaryFile(false);
-		CurrentResourceOwner = oldowner;
-	}
-
-	while (done < log->used)
-	{
-		int			len = Min(log->used - done, IO_SIZE);
-
-		CHECK_FOR_INTERRUPTS();
-		if (FileWrite(log->file, log->buffer + done, len,
-					  log->file_size + done, WAIT_EVENT_BUFFILE_WRITE) != len)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not write to file \"%s\": %m",
-							FilePathName(log->file))));
-		done += len;
-	}
-	log->file_size += log->used;
-	log->used = 0;
-}
-
-static void
-log_close_file(void)
-{
-	if (pending_log.file != 0)
-		FileClose(pending_log.file);
-	pending_log.file = 0;
-}
-
-/*
- * log_fetch
- *	  Gives access to size bytes at a position, until the next call.
- */
-static const char *
-log_fetch(PendingReader *reader, int64 position, Size size)
-{
-	PendingLog *log = &pending_log;
-
-	if (position >= log->file_size)
-		return log->buffer + (position - log->file_size);
-
-	if (position < reader->start ||
-		position + size > reader->start + reader->len)
-	{
-		Size		len = Min(Max(size, IO_SIZE), log->file_size - position);
-		Size		done = 0;
-
-		reader->len = 0;
-		if (len > reader->allocated)
-		{
-			if (reader->window)
-				pfree(reader->window);
-			reader->window = MemoryContextAllocHuge(pending_cxt, len);
-			reader->allocated = len;
-		}
-		while (done < len)
-		{
-			int			n = FileRead(log->file, reader->window + done,
-									 Min(len - done, IO_SIZE),
-									 position + done, WAIT_EVENT_BUFFILE_READ);
-
-			if (n < 0)
-				ereport(ERROR,
-						(errcode_for_file_access(),
-						 errmsg("could not read from file \"%s\": %m",
-								FilePathName(log->file))));
-			if (n == 0)
-				elog(ERROR, "unexpected end of file \"%s\"",
-					 FilePathName(log->file));
-			done += n;
-		}
-		reader->start = position;
-		reader->len = len;
-	}
-	return reader->window + (position - reader->start);
-}
-
-/*
- * log_read
- *	  Reads the record at a position; the message is valid until the next call.
- */
-static const PendingRecord *
-log_read(PendingReader *reader, int64 position, PubsubMessage *message)
-{
-	const PendingRecord *record;
-	const char *bytes;
-
-	record = (const PendingRecord *)
-		log_fetch(reader, position, offsetof(PendingRecord, header_len));
-	record = (const PendingRecord *)
-		log_fetch(reader, position, record->size);
-
-	if (record->nheaders > reader->max_headers)
-	{
-		if (reader->headers)
-			pfree(reader->headers);
-		reader->headers = MemoryContextAlloc(pending_cxt,
-											 sizeof(PubsubHeader) *
-											 record->nheaders);
-		reader->max_headers = record->nheaders;
-	}
-
-	memset(message, 0, sizeof(PubsubMessage));
-	message->time_ms = record->time_ms;
-	message->partition = record->partition;
-	message->offset = -1;
-	message->headers = reader->headers;
-	message->nheaders = record->nheaders;
-	bytes = (const char *) &record->header_len[2 * record->nheaders];
-
-#define TAKE_BYTES(field, field_len) \
-	do { \
-		if ((field_len) < 0) \
-			(field).data = NULL; \
-		else \
-			(field).data = bytes; \
-		(field).len = Max((field_len), 0); \
-		bytes += (field).len; \
-	} while (0)
-
-	TAKE_BYTES(message->data, record->data_len);
-	TAKE_BYTES(message->key, record->key_len);
-	for (int i = 0; i < record->nheaders; i++)
-	{
-		TAKE_BYTES(message->headers[i].name, record->header_len[2 * i]);
-		TAKE_BYTES(message->headers[i].value, record->header_len[2 * i + 1]);
-	}
-#undef TAKE_BYTES
-
-	return record;
-}
-
 bool
 pubsub_pending_any(void)
 {
-	return log_end() > 0;
+	return pubsub_log_end() > 0;
 }
 
 /*
@@ -684,16 +394,15 @@ pubsub_pending_any(void)
 void
 pubsub_pending_pre_commit(void)
 {
-	PendingReader reader = {0};
 	PublishContext context = {0};
 	ErrorContextCallback callback;
 	PubsubDeadline statement;
 	ListCell   *lc;
 	int64		position = 0;
 
-	if (log_end() == 0)
+	if (pubsub_log_end() == 0)
 	{
-		log_close_file();
+		pubsub_log_close_file();
 		return;
 	}
 
@@ -705,16 +414,13 @@ pubsub_pending_pre_commit(void)
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 
-	while (position < log_end())
+	while (position < pubsub_log_end())
 	{
-		const PendingRecord *record;
 		PubsubMessage message;
 
 		CHECK_FOR_INTERRUPTS();
-		record = log_read(&reader, position, &message);
-		context.target = record->target;
+		context.target = pubsub_log_read(&position, &message);
 		publish_message(&context, &message, &statement);
-		position += record->size;
 	}
 
 	foreach(lc, targets)
@@ -725,7 +431,7 @@ pubsub_pending_pre_commit(void)
 	}
 
 	error_context_stack = callback.previous;
-	log_close_file();
+	pubsub_log_close_file();
 }
 
 /*
@@ -860,7 +566,6 @@ publish_error_context(void *arg)
  * pubsub_pending_end
  *	  Forgets everything at the end of the transaction.  Never throws.
  *
- * An open file is closed by its resource owner: there is one only at abort.
  * The memory goes with the transaction's.
  */
 void
@@ -878,6 +583,6 @@ pubsub_pending_end(bool commit)
 	}
 	targets = NIL;
 	slist_init(&marks);
-	memset(&pending_log, 0, sizeof(pending_log));
+	pubsub_log_forget();
 	pending_cxt = NULL;
 }
