@@ -30,6 +30,12 @@ die()
 	exit 1
 }
 
+need()
+{
+	command -v "$1" >/dev/null || die "\"$1\" is missing" \
+		"Install it: apt-get install $2"
+}
+
 # start_time PID: field 22 of /proc/PID/stat, counted behind the name
 start_time()
 {
