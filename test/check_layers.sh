@@ -6,7 +6,9 @@
 # Prints one line per rule, with the offending places, and writes "PASSED
 # FAILED" to the file COUNTS.  Rules look at the code without its comments.
 
-set -euo pipefail
+set -eu
+# "... | check" counts in this shell
+shopt -s lastpipe
 cd "$(dirname "$0")/.."
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
@@ -138,6 +140,7 @@ listed REGRESS . sql sql
 listed ISOLATION test/isolation spec specs
 listed REGRESS_KAFKA test/broker/kafka sql sql
 listed REGRESS_GOOGLE test/broker/google sql sql
+shopt -s nullglob
 for file in test/t/*; do
 	[[ $(basename "$file") =~ ^[0-9]{3}_[a-z0-9_]+\.pl$ ]] || echo "$file"
 done | check "TAP tests are called NNN_area_topic.pl"
@@ -145,7 +148,7 @@ done | check "TAP tests are called NNN_area_topic.pl"
 version=$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" pubsub_fdw.control)
 grep -o '"version": *"[^"]*"' META.json | sed 1,2\!d |
 	grep -vF "\"$version.0\"" | check "META.json has the version of the control file ($version)"
-[ -f "sql/pubsub_fdw--$version.sql" ] || echo "sql/pubsub_fdw--$version.sql" |
+{ [ -f "sql/pubsub_fdw--$version.sql" ] || echo "sql/pubsub_fdw--$version.sql"; } |
 	check "there is a script for version $version"
 
 # Every symbol that the library exports has a prefix of ours
