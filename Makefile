@@ -6,6 +6,7 @@ OBJS = \
 	src/option.o \
 	src/column.o \
 	src/plan.o \
+	src/bounds.o \
 	src/reader.o \
 	src/scan.o \
 	src/decode.o \

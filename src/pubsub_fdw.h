@@ -160,6 +160,20 @@ extern ForeignScan *pubsubGetForeignPlan(PlannerInfo *root,
 										 List *scan_clauses,
 										 Plan *outer_plan);
 
+/* in bounds.c: which offsets of which partitions */
+
+/*
+ * Do these option values make sense?  Raise 22023 naming the option if not.
+ */
+extern void pubsub_bounds_check_partitions(const char *option,
+										   const char *value);
+extern void pubsub_bounds_check_offsets(const char *option,
+										const char *value);
+
+/* A timestamp option to its value; 22023 naming the option. */
+extern TimestampTz pubsub_bounds_parse_time(const char *option,
+											const char *value);
+
 /* in reader.c: one bounded read, whoever asks for it */
 typedef struct PubsubReader PubsubReader;
 
@@ -175,8 +189,10 @@ typedef struct PubsubReadSpec
 	const char *partitions;		/* "0,3-5"; NULL = all */
 	const char *start_offsets;	/* NULL = earliest */
 	const char *stop_offsets;	/* NULL = latest */
-	const char *start_read_time;	/* NULL = none; wins over start_offsets */
-	const char *stop_read_time; /* likewise */
+	bool		has_start_read_time;	/* wins over start_offsets */
+	TimestampTz start_read_time;
+	bool		has_stop_read_time; /* wins over stop_offsets */
+	TimestampTz stop_read_time;
 	EState	   *estate;			/* shares captured ends with the statement's
 								 * other scans; may be NULL */
 } PubsubReadSpec;
@@ -207,6 +223,12 @@ extern void pubsub_reader_rewind(PubsubReader *reader);
  * current subtransaction.
  */
 extern void pubsub_reader_store_positions(PubsubReader *reader);
+
+/*
+ * consume with spec.keep: goes on in a new transaction.  Positions are taken
+ * again, since another session may have had them meanwhile.
+ */
+extern void pubsub_reader_resume(PubsubReader *reader);
 
 /* Gives back what was not handed over, waits for that, closes. */
 extern void pubsub_reader_close(PubsubReader *reader);
