@@ -9,10 +9,14 @@ OBJS = \
 	src/bounds.o \
 	src/reader.o \
 	src/scan.o \
+	src/convert.o \
+	src/event_time.o \
 	src/decode.o \
+	src/decode_json.o \
 	src/modify.o \
 	src/publish.o \
 	src/encode.o \
+	src/encode_json.o \
 	src/pending.o \
 	src/pending_log.o \
 	src/driver.o \

@@ -51,4 +51,17 @@ ExecGetResultRelCheckAsUser(ResultRelInfo *rinfo, EState *estate)
 }
 #endif
 
+/* common/jsonapi.h, utils/jsonfuncs.h; users include these */
+#if PG_VERSION_NUM >= 170000
+#define makeJsonLexContext_compat(json, len, need_escapes) \
+	makeJsonLexContextCstringLen(NULL, json, len, GetDatabaseEncoding(), \
+								 need_escapes)
+#else
+#define makeJsonLexContext_compat(json, len, need_escapes) \
+	makeJsonLexContextCstringLen(json, len, GetDatabaseEncoding(), need_escapes)
+#endif
+#if PG_VERSION_NUM >= 160000
+#define json_ereport_error(error, lex) json_errsave_error(error, lex, NULL)
+#endif
+
 #endif							/* PUBSUB_COMPAT_H */

@@ -302,7 +302,8 @@ extern PubsubEncoder *pubsub_encoder_create(const PubsubTable *table,
 
 /*
  * A row to a message, whose memory is in the current context or is that of
- * the values.  A value for a column that cannot be written is 428C9.
+ * the values; includes pubsub_encode_time().  A value for a column that cannot
+ * be written is 428C9.
  */
 extern void pubsub_encode(PubsubEncoder *encoder, const Datum *values,
 						  const bool *isnull, PubsubMessage *message);
