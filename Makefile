@@ -4,6 +4,10 @@ MODULE_big = pubsub_fdw
 OBJS = \
 	src/pubsub_fdw.o \
 	src/option.o \
+	src/option_check.o \
+	src/option_value.o \
+	src/option_validate.o \
+	src/option_resolve.o \
 	src/column.o \
 	src/plan.o \
 	src/bounds.o \
