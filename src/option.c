@@ -32,7 +32,7 @@
 
 PG_FUNCTION_INFO_V1(pubsub_fdw_options);
 
-static bool find_broker_option(const char *name, const char *broker);
+static bool is_broker_option(const char *name, const char *broker);
 static bool is_legal(const PubsubOptionDef *def, int context, int brokers);
 static void unknown_option(const char *name, int context, int brokers)
 			pg_attribute_noreturn();
@@ -157,11 +157,11 @@ const PubsubOptionDef pubsub_option_defs[] = {
 	{"connect_timeout", PUBSUB_ON_SERVER, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_TIME, FIELD(connect_timeout),
 		"How long to wait for a connection.",
-		.min = 1, .max = INT_MAX, .defdoc = "pubsub_fdw.connect_timeout"},
+		.min = 100, .max = 3600000, .defdoc = "pubsub_fdw.connect_timeout"},
 	{"request_timeout", PUBSUB_ON_SERVER, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_TIME, FIELD(request_timeout),
 		"How long to wait without any progress.",
-		.min = 1, .max = INT_MAX, .defdoc = "pubsub_fdw.request_timeout"},
+		.min = 100, .max = 3600000, .defdoc = "pubsub_fdw.request_timeout"},
 
 	/* server, and table which overrides it */
 	{"fetch_size", PUBSUB_ON_SERVER | PUBSUB_ON_TABLE, PUBSUB_FOR_BOTH,
@@ -364,7 +364,7 @@ pubsub_option_lookup(const char *name, const char *broker)
 
 	is_property = strncmp(name, PUBSUB_PROPERTY_PREFIX,
 						  strlen(PUBSUB_PROPERTY_PREFIX)) == 0 ||
-		find_broker_option(name, broker);
+		is_broker_option(name, broker);
 
 	for (const PubsubOptionDef *def = pubsub_option_defs; def->name; def++)
 	{
@@ -376,21 +376,21 @@ pubsub_option_lookup(const char *name, const char *broker)
 }
 
 /*
- * find_broker_option
+ * is_broker_option
  *	  Tells whether this is an option that only the driver knows.
  *
- * A driver that is not one of ours (the tests have such a one) may have
- * options; they begin with its name and an underscore, and are passed to it
- * as properties.
+ * A driver that is not one of ours (the tests have "dummy_log") may have
+ * options.  They begin with its name up to the first underscore ("dummy_"),
+ * and are passed to it as properties.
  */
 static bool
-find_broker_option(const char *name, const char *broker)
+is_broker_option(const char *name, const char *broker)
 {
 	size_t		len;
 
 	if (broker == NULL || pubsub_option_brokers(broker) != 0)
 		return false;
-	len = strlen(broker);
+	len = strcspn(broker, "_");
 	return strncmp(name, broker, len) == 0 && name[len] == '_';
 }
 

@@ -247,20 +247,26 @@ check_property(const char *name, const char *value)
 	const char *property = name + strlen(PUBSUB_PROPERTY_PREFIX);
 	const char *reason;
 
-	reason = kafka_property_check(property, value, superuser());
-	if (reason == NULL)
-		return;
+	reason = kafka_property_check(property, NULL, true);
+	if (reason != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("invalid option \"%s\"", name),
+				 errdetail("%s", reason)));
 
-	if (!superuser() && kafka_property_check(property, value, true) == NULL)
+	reason = kafka_property_check(property, value, true);
+	if (reason != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for option \"%s\"", name),
+				 errhint("%s", reason)));
+
+	reason = kafka_property_check(property, value, superuser());
+	if (reason != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied to set option \"%s\"", name),
 				 errdetail("%s", reason)));
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("option \"%s\" is not allowed, or not with this value",
-					name),
-			 errdetail("%s", reason)));
 }
 
 /*
