@@ -27,12 +27,9 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 
+#include "kafka/kafka_properties.h"
 #include "option.h"
 #include "pubsub_fdw.h"
-
-/* in kafka/kafka_conf.c */
-extern const char *kafka_property_check(const char *name, const char *value,
-										bool superuser);
 
 PG_FUNCTION_INFO_V1(pubsub_fdw_validator);
 
