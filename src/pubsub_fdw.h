@@ -359,6 +359,9 @@ extern void pubsub_pending_end(bool commit);	/* never throws */
  */
 extern PubsubSession *pubsub_session_get(ForeignServer *server, Oid userid);
 
+/* A session kept from an earlier transaction is used by this one. */
+extern void pubsub_session_reuse(PubsubSession *session);
+
 /*
  * Opens a source or a sink and hangs it on the session; closes it.  The
  * former raise an error on failure.

@@ -735,7 +735,7 @@ pubsub_reader_resume(PubsubReader *reader)
 	PubsubRange *range;
 	int			current = reader->current;
 
-	pubsub_xact_enlist();
+	pubsub_session_reuse(reader->session);
 	if (!reader->is_log || current < 0)
 		return;
 

@@ -81,6 +81,18 @@ pubsub_session_get(ForeignServer *server, Oid userid)
 	return &entry->session;
 }
 
+/*
+ * pubsub_session_reuse
+ *	  A session of an earlier transaction is used by this one: "keep".
+ */
+void
+pubsub_session_reuse(PubsubSession *session)
+{
+	pubsub_xact_enlist();
+	((PubsubSessionEntry *) ((char *) session -
+							 offsetof(PubsubSessionEntry, session)))->in_xact = true;
+}
+
 static PubsubSessionEntry *
 find_entry(Oid serverid, Oid umid)
 {
@@ -374,7 +386,7 @@ pubsub_session_disconnect(Oid serverid)
 			(OidIsValid(serverid) && entry->serverid != serverid))
 			continue;
 		found = true;
-		if (entry->in_xact)
+		if (entry->in_xact || !dlist_is_empty(&entry->session.sources))
 			entry->retired = true;
 		else
 			destroy_entry(entry);
@@ -382,7 +394,7 @@ pubsub_session_disconnect(Oid serverid)
 	return found;
 }
 
-const dlist_head *
+dlist_head *
 pubsub_session_list(void)
 {
 	return &sessions;

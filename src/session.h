@@ -29,7 +29,7 @@ typedef struct PubsubSessionEntry
 extern bool pubsub_session_disconnect(Oid serverid);
 
 /* Of PubsubSessionEntry, for reading only. */
-extern const dlist_head *pubsub_session_list(void);
+extern dlist_head *pubsub_session_list(void);
 
 /*
  * The rest is called by xact.c only; none of it throws.  nest_level: sources
