@@ -12,6 +12,8 @@ OBJS = \
 	src/plan.o \
 	src/bounds.o \
 	src/reader.o \
+	src/consume.o \
+	src/ends.o \
 	src/scan.o \
 	src/convert.o \
 	src/event_time.o \
