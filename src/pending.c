@@ -68,6 +68,7 @@ static void register_invalidation(void);
 static void invalidate_rel(Datum arg, Oid relid);
 static void invalidate_all(Datum arg, int cacheid, uint32 hashvalue);
 static void notice_serializable(void);
+static void add_error_context(void *arg);
 static void mark_subxact(void);
 static void truncate_to_mark(const PendingMark *mark);
 static void publish_message(PublishContext *context,
@@ -271,11 +272,10 @@ pubsub_pending_add(PubsubTarget *target, const PubsubMessage *message)
 
 	if (pubsub_sink_check(target->sink, message, &error) != PUBSUB_OK)
 	{
-		PublishContext context = {target, target->nmessages};
 		ErrorContextCallback callback;
 
-		callback.callback = publish_error_context;
-		callback.arg = &context;
+		callback.callback = add_error_context;
+		callback.arg = target;
 		callback.previous = error_context_stack;
 		error_context_stack = &callback;
 		pubsub_throw(target->session, &error, "publish to topic \"%s\"",
@@ -285,6 +285,15 @@ pubsub_pending_add(PubsubTarget *target, const PubsubMessage *message)
 	mark_subxact();
 	pubsub_log_append(pending_cxt, target, message);
 	target->nmessages++;
+}
+
+static void
+add_error_context(void *arg)
+{
+	const PubsubTarget *target = arg;
+
+	errcontext("message " INT64_FORMAT " of this transaction for topic \"%s\"",
+			   target->nmessages + 1, target->table->options.topic);
 }
 
 /*
@@ -541,25 +550,22 @@ count_confirmed(void)
 
 /*
  * publish_error_context
- *	  Tells which message failed, and at commit how far we got.
+ *	  Tells which message failed, and how far we got.
  */
 static void
 publish_error_context(void *arg)
 {
 	const PublishContext *context = arg;
 	const PubsubTarget *target = context->target;
-	const char *topic;
 
 	if (target == NULL)
 		return;
-	topic = target->table->options.topic;
-
 	if (context->message_no >= 0)
 		errcontext("message " INT64_FORMAT " of this transaction for topic \"%s\"",
-				   context->message_no + 1, topic);
-	if (target->sink->nput > 0)
-		errcontext("publishing to topic \"%s\" at commit: " INT64_FORMAT " of " INT64_FORMAT " messages confirmed",
-				   topic, target->sink->ndelivered, target->nmessages);
+				   context->message_no + 1, target->table->options.topic);
+	errcontext("publishing to topic \"%s\" at commit: " INT64_FORMAT " of " INT64_FORMAT " messages confirmed",
+			   target->table->options.topic, target->sink->ndelivered,
+			   target->nmessages);
 }
 
 /*
