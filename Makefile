@@ -73,7 +73,8 @@ SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
 # Tests: one name per line; test/check_layers.sh looks for files that are not
 # listed.  REGRESS and ISOLATION need no broker and are what "make installcheck"
 # runs; the others run with "make check" only, as do test/t/*.pl.
-REGRESS =
+REGRESS = \
+	aggregate
 REGRESS_OPTS = --load-extension=pubsub_fdw
 REGRESS_PREP = test-dummy
 
