@@ -416,15 +416,24 @@ pubsub_bounds_check_loss(const PubsubTable *table, const char *what,
 	return wanted < low ? low : high;
 }
 
+/*
+ * pubsub_bounds_time_ms
+ *	  The first millisecond since 1970 that is not before this time.
+ */
 int64
 pubsub_bounds_time_ms(TimestampTz time)
 {
-	int64		us = time +
-	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+	int64		ms;
 
-	if (us <= 0)
+	if (TIMESTAMP_IS_NOBEGIN(time))
 		return 0;
-	return (us + 999) / 1000;
+	if (TIMESTAMP_IS_NOEND(time))
+		return PG_INT64_MAX;
+
+	/* in microseconds the last years would not fit */
+	ms = time / 1000 + (time % 1000 > 0 ? 1 : 0) +
+		(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * (USECS_PER_DAY / 1000);
+	return Max(ms, 0);
 }
 
 /*
