@@ -49,22 +49,27 @@ typedef struct DummyRecord
 } DummyRecord;
 
 /*
- * dummy_open
- *	  Opens a file of the broker; name may contain slashes.
+ * dummy_path
+ *	  Makes the path of a file of the broker.
+ *
+ * Of names in the manner of Pub/Sub only the last part counts.
  */
+static void
+dummy_path(char *path, const char *dir, const char *name, const char *suffix)
+{
+	const char *slash = strrchr(name, '/');
+
+	snprintf(path, MAXPGPATH, "%s/%s%s", dir, slash ? slash + 1 : name,
+			 suffix);
+}
+
 static int
 dummy_open(const char *dir, const char *name, const char *suffix, int flags)
 {
 	char		path[MAXPGPATH];
-	char	   *p;
 	int			fd;
 
-	snprintf(path, sizeof(path), "%s/%s%s", dir, name, suffix);
-	for (p = path + strlen(dir) + 1; *p != '\0'; p++)
-	{
-		if (*p == '/')
-			*p = '%';
-	}
+	dummy_path(path, dir, name, suffix);
 	fd = open(path, flags | O_CLOEXEC, 0600);
 	if (fd >= 0 && (flags & O_ACCMODE) == O_RDWR)
 	{
@@ -185,14 +190,8 @@ static int
 dummy_unlink(const char *dir, const char *name, const char *suffix)
 {
 	char		path[MAXPGPATH];
-	char	   *p;
 
-	snprintf(path, sizeof(path), "%s/%s%s", dir, name, suffix);
-	for (p = path + strlen(dir) + 1; *p != '\0'; p++)
-	{
-		if (*p == '/')
-			*p = '%';
-	}
+	dummy_path(path, dir, name, suffix);
 	return unlink(path);
 }
 

@@ -90,8 +90,8 @@ dummy_append(PG_FUNCTION_ARGS)
 		int64		us = PG_GETARG_TIMESTAMPTZ(6) +
 			(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 
-		message.time_ms = us / 1000;
-		message.time_us = us % 1000;
+		message.time_us = (us % 1000 + 1000) % 1000;
+		message.time_ms = (us - message.time_us) / 1000;
 	}
 	dummy_result(dummy_record_append(dir, topic, PG_GETARG_INT32(2), &message),
 				 "append to topic", topic);
