@@ -188,34 +188,41 @@ decode_error_callback(void *arg)
 {
 	DecodeContext *context = (DecodeContext *) arg;
 	const PubsubMessage *message = context->message;
-	const char *separator = context->column ? ", column " : "";
-	const char *column = context->column ? context->column : "";
 
+	if (context->column)
+		errcontext("column \"%s\"", context->column);
 	if (context->decoder->is_log)
-		errcontext("message at partition %d, offset %lld of topic \"%.*s\"%s%s",
+		errcontext("message at partition %d, offset %lld of topic \"%.*s\"",
 				   message->partition, (long long) message->offset,
-				   message->topic.len, message->topic.data,
-				   separator, column);
+				   message->topic.len, message->topic.data);
 	else
-		errcontext("message \"%.*s\" of subscription \"%s\"%s%s",
+		errcontext("message \"%.*s\" of subscription \"%s\"",
 				   message->message_id.len, message->message_id.data,
-				   context->decoder->subscription, separator, column);
+				   context->decoder->subscription);
 }
 
 /*
- * timestamp_datum
- *		Makes a timestamptz value.
+ * message_time
+ *		Returns the time that the broker or the producer gave a message.
+ *
+ * Kafka says -1 for a record without a timestamp.
  */
 static Datum
-timestamp_datum(int64 ms, int32 us)
+message_time(const PubsubMessage *message, bool *isnull)
 {
 	TimestampTz result;
 
-	if (!pubsub_time_to_timestamp(ms, us, &result))
+	if (message->time_ms == PUBSUB_NO_TIME || message->time_ms == -1)
+	{
+		*isnull = true;
+		return (Datum) 0;
+	}
+
+	if (!pubsub_time_to_timestamp(message->time_ms, message->time_us, &result))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("time of message out of range: %lld ms since 1970-01-01",
-						(long long) ms)));
+						(long long) message->time_ms)));
 	return TimestampTzGetDatum(result);
 }
 
@@ -269,6 +276,21 @@ try_text(PubsubDecoder *decoder, PubsubBytes bytes, int *len)
 }
 
 /*
+ * header_string
+ *		Returns the value of a header for a message, shortened if need be.
+ */
+static const char *
+header_string(PubsubDecoder *decoder, const PubsubHeader *header)
+{
+	int			len;
+	const char *value = try_text(decoder, header->value, &len);
+
+	if (value == NULL)
+		return "(not text)";
+	return pnstrdup(value, pg_mbcliplen(value, len, MAXDATELEN));
+}
+
+/*
  * event_time_from_attribute
  *		Returns the event time by the table's timestamp attribute.
  */
@@ -278,6 +300,7 @@ event_time_from_attribute(PubsubDecoder *decoder, const PubsubMessage *message)
 	PubsubBytes name = decoder->timestamp_attribute;
 	const PubsubHeader *header = find_header(message, name);
 	int64		ms;
+	TimestampTz result;
 
 	if (header == NULL || header->value.len == 0)
 		ereport(ERROR,
@@ -286,22 +309,19 @@ event_time_from_attribute(PubsubDecoder *decoder, const PubsubMessage *message)
 						name.len, name.data)));
 
 	if (!pubsub_time_parse(header->value.data, header->value.len, &ms))
-	{
-		int			len = 0;
-		const char *value = try_text(decoder, header->value, &len);
-
-		if (value)
-			len = pg_mbcliplen(value, len, MAXDATELEN);
-		else
-			value = "";
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
-				 errmsg("invalid value for timestamp attribute \"%.*s\": \"%.*s\"",
-						name.len, name.data, len, value),
+				 errmsg("invalid value for timestamp attribute \"%.*s\": \"%s\"",
+						name.len, name.data, header_string(decoder, header)),
 				 errdetail("The value must be milliseconds since 1970-01-01 or an RFC 3339 time.")));
-	}
 
-	return timestamp_datum(ms, 0);
+	if (!pubsub_time_to_timestamp(ms, 0, &result))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("value for timestamp attribute \"%.*s\" out of range: \"%s\"",
+						name.len, name.data, header_string(decoder, header))));
+
+	return TimestampTzGetDatum(result);
 }
 
 /*
@@ -521,18 +541,13 @@ decode_column(PubsubDecoder *decoder, DecodeColumn *column,
 
 		case PUBSUB_ROLE_EVENT_TIME:
 			if (decoder->timestamp_attribute.data)
-			{
 				value = event_time_from_attribute(decoder, message);
-				break;
-			}
-			/* FALLTHROUGH */
+			else
+				value = message_time(message, isnull);
+			break;
 
 		case PUBSUB_ROLE_PUBLISH_TIME:
-			/* Kafka says -1 for a record without a timestamp */
-			if (message->time_ms == PUBSUB_NO_TIME || message->time_ms == -1)
-				*isnull = true;
-			else
-				value = timestamp_datum(message->time_ms, message->time_us);
+			value = message_time(message, isnull);
 			break;
 
 		case PUBSUB_ROLE_TIMESTAMP_TYPE:

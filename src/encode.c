@@ -152,7 +152,7 @@ given_twice(const PubsubColumn *column)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("column \"%s\" gives the message what another column gave it already",
+			 errmsg("column \"%s\" sets what another column has set already",
 					column->name),
 			 errhint("Leave one of the two columns out, or NULL.")));
 }
