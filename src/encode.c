@@ -132,7 +132,7 @@ readonly_error(PubsubEncoder *encoder, const PubsubColumn *column)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_GENERATED_ALWAYS),
-			 errmsg("column \"%s\" of foreign table %s cannot be written",
+			 errmsg("column \"%s\" of foreign table \"%s\" cannot be written",
 					column->name, encoder->table->name),
 			 column->role == PUBSUB_ROLE_FIELD ?
 			 errdetail("Its field is an element of an array, or overlaps with that of an earlier column.") :
