@@ -3,6 +3,7 @@
 -- the transaction commits, and what comes back when it does not
 --
 LOAD 'pubsub_fdw_dummy';
+SET TimeZone = 'UTC';
 
 SELECT dummy_drop('regress_pubsub_ack');
 CREATE SERVER ack_log FOREIGN DATA WRAPPER pubsub_fdw
@@ -150,7 +151,8 @@ SELECT next_offset FROM ack_positions WHERE topic = 'holes';
 SELECT data FROM pubsub_consume(NULL::holes);
 
 -- ====
--- Start options count for a position that does not exist yet, only.
+-- Start options count for a group that is new to the topic, only: "latest" is
+-- when it first consumes, for all partitions, also those it did not get to.
 CREATE FOREIGN TABLE wide_late (data text, "partition" int)
   SERVER ack_log OPTIONS (topic 'wide', group_id 'late', start_offsets 'latest-2');
 SELECT "partition", count(*) FROM pubsub_consume(NULL::wide_late) GROUP BY 1 ORDER BY 1;
@@ -160,6 +162,21 @@ ALTER FOREIGN TABLE wide_late OPTIONS (SET start_offsets '{"0": 999}');
 SELECT count(*) FROM pubsub_consume(NULL::wide_late);
 ALTER FOREIGN TABLE wide_late OPTIONS (DROP start_offsets, ADD start_read_time '2100-01-01Z');
 SELECT count(*) FROM pubsub_consume(NULL::wide_late);
+ALTER FOREIGN TABLE wide_late OPTIONS (DROP start_read_time, ADD start_offsets 'latest');
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'latest');
+SELECT count(dummy_append('regress_pubsub_ack', 'wide', i % 3, i::text::bytea))
+  FROM generate_series(31, 36) i;
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'latest', max_records => 1);
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'latest');
+ALTER FOREIGN TABLE wide_late OPTIONS (SET start_offsets 'latest-1');
+SELECT data FROM pubsub_consume(NULL::wide_late, group_id => 'latest-1', max_records => 1);
+SELECT "partition", next_offset FROM ack_positions WHERE group_id = 'latest-1';
+SELECT data FROM pubsub_consume(NULL::wide_late, group_id => 'latest-1');
+ALTER FOREIGN TABLE wide_late OPTIONS (DROP start_offsets, ADD start_read_time '1999-01-01Z');
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'by time');
+ALTER FOREIGN TABLE wide_late OPTIONS (SET start_read_time '2100-01-01Z');
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'by time');
+SELECT count(*) FROM pubsub_consume(NULL::wide_late, group_id => 'by time, too');
 
 -- ====
 -- A position that is outside of what exists: an error, or skipped.

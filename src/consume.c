@@ -20,6 +20,7 @@
 #include "bounds.h"
 #include "reader.h"
 
+static void store_start(PubsubReader *reader);
 static int	compare_positions(const void *a, const void *b, void *arg);
 static bool take_range(PubsubReader *reader, int i);
 static int64 check_position(PubsubReader *reader, int i, int64 wanted);
@@ -47,24 +48,61 @@ pubsub_consume_start(PubsubReader *reader)
 						  reader->spec.group_id, nranges, reader->positions);
 
 	/*
-	 * Start offsets are for a group that is new to the topic.  A partition
-	 * that appears later is read from its start, or records would be missed.
+	 * The start options are for a group that is new to the topic.  A
+	 * partition that appears later is read from its start, or records would
+	 * be missed.
 	 */
 	for (int i = 0; i < nranges && is_new; i++)
 		is_new = !reader->positions[i].exists;
-	if (is_new && reader->spec.start_offsets &&
-		!reader->spec.has_start_read_time)
-		pubsub_bounds_apply_start(table,
-								  pubsub_bounds_parse_offsets("start_offsets",
-															  reader->spec.start_offsets,
-															  table->options.topic,
-															  PUBSUB_OFFSET_EARLIEST),
-								  &reader->ranges);
+	if (is_new &&
+		(reader->spec.has_start_read_time || reader->spec.start_offsets))
+		store_start(reader);
 
 	qsort_arg(reader->order, nranges, sizeof(int), compare_positions,
 			  reader->positions);
 	reader->next_in_order = 0;
 	reader->current = -1;
+}
+
+/*
+ * store_start
+ *	  A new group that does not start at the beginning: decides where, for all
+ *	  partitions at once, and remembers it.
+ *
+ * "latest" is now; by the time that some later call gets to a partition it
+ * would be something else, and what came in between would never be read.  The
+ * partitions stay locked, so the first transaction of such a group is alone.
+ */
+static void
+store_start(PubsubReader *reader)
+{
+	const char *server = reader->table->server->servername;
+	const char *topic = reader->table->options.topic;
+	const char *group_id = reader->spec.group_id;
+	PubsubPosition *positions = reader->positions;
+	int			nranges = reader->ranges.nranges;
+	bool	   *locked = palloc(Max(nranges, 1) * sizeof(bool));
+
+	pubsub_reader_apply_start(reader);
+	for (int i = 0; i < nranges; i++)
+		locked[i] = pubsub_position_try_lock(server, topic, group_id,
+											 positions[i].partition);
+
+	/* another session may have been here before we had the locks */
+	pubsub_positions_read(server, topic, group_id, nranges, positions);
+	for (int i = 0; i < nranges; i++)
+	{
+		positions[i].changed = locked[i] && !positions[i].exists;
+		if (positions[i].changed)
+			positions[i].next_offset = reader->ranges.ranges[i].start;
+	}
+	pubsub_positions_store(server, topic, group_id, nranges, positions);
+	for (int i = 0; i < nranges; i++)
+	{
+		positions[i].exists |= positions[i].changed;
+		positions[i].changed = false;
+	}
+	pfree(locked);
 }
 
 static int

@@ -21,7 +21,9 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
+#include "optimizer/prep.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "scan.h"
@@ -41,6 +43,16 @@ void
 pubsubGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel,
 						Oid foreigntableid)
 {
+	PlanRowMark *mark = get_plan_rowmark(root->rowMarks, baserel->relid);
+
+	/* the server would let it pass, and lock nothing */
+	if (mark != NULL && mark->strength != LCS_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot lock rows in foreign table \"%s\"",
+						get_rel_name(foreigntableid)),
+				 errdetail("Messages of a topic or a subscription cannot be locked.")));
+
 	if (baserel->tuples <= 0)
 		baserel->tuples = PUBSUB_DEFAULT_ROWS;
 	set_baserel_size_estimates(root, baserel);

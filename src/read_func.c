@@ -121,7 +121,13 @@ pubsub_consume(PG_FUNCTION_ARGS)
 	pubsub_read_spec_init(&spec, table);
 	spec.consume = true;
 	if (!PG_ARGISNULL(3))
+	{
 		spec.group_id = text_to_cstring(PG_GETARG_TEXT_PP(3));
+		if (spec.group_id[0] == '\0')
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("\"group_id\" must not be empty")));
+	}
 	if (!PG_ARGISNULL(4))
 		spec.partitions = partitions_text(PG_GETARG_ARRAYTYPE_P(4));
 	pubsub_check_consume_arguments(table, !PG_ARGISNULL(3), !PG_ARGISNULL(4));

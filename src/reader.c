@@ -340,35 +340,23 @@ choose_ranges(PubsubReader *reader, const PubsubRanges *all)
 	const PubsubTable *table = reader->table;
 	const PubsubReadSpec *spec = &reader->spec;
 	PubsubPartitionSet *set = NULL;
-	int64	   *offsets;
 
 	if (spec->partitions)
 		set = pubsub_bounds_parse_partitions("partitions", spec->partitions);
 	pubsub_bounds_select(table, set, all, &reader->ranges);
-	offsets = palloc(Max(reader->ranges.nranges, 1) * sizeof(int64));
 
 	for (int i = 0; i < reader->ranges.nranges; i++)
 	{
 		reader->ranges.ranges[i].start = reader->ranges.ranges[i].low;
 		reader->ranges.ranges[i].end = reader->ranges.ranges[i].high;
 	}
-	if (spec->has_start_read_time)
-	{
-		pubsub_reader_look_up(reader, PUBSUB_LOOKUP_TIME,
-							  pubsub_bounds_time_ms(spec->start_read_time),
-							  offsets);
-		pubsub_bounds_apply_times(table, true, spec->start_read_time, offsets,
-								  &reader->ranges);
-	}
-	else if (spec->start_offsets && !spec->consume)
-		pubsub_bounds_apply_start(table,
-								  pubsub_bounds_parse_offsets("start_offsets",
-															  spec->start_offsets,
-															  table->options.topic,
-															  PUBSUB_OFFSET_EARLIEST),
-								  &reader->ranges);
+	if (!spec->consume)
+		pubsub_reader_apply_start(reader);
 	if (spec->has_stop_read_time)
 	{
+		int64	   *offsets;
+
+		offsets = palloc(Max(reader->ranges.nranges, 1) * sizeof(int64));
 		pubsub_reader_look_up(reader, PUBSUB_LOOKUP_TIME,
 							  pubsub_bounds_time_ms(spec->stop_read_time),
 							  offsets);
@@ -382,6 +370,36 @@ choose_ranges(PubsubReader *reader, const PubsubRanges *all)
 															 table->options.topic,
 															 PUBSUB_OFFSET_LATEST),
 								 &reader->ranges);
+}
+
+/*
+ * pubsub_reader_apply_start
+ *	  Sets the start of every range as asked for.
+ */
+void
+pubsub_reader_apply_start(PubsubReader *reader)
+{
+	const PubsubTable *table = reader->table;
+	const PubsubReadSpec *spec = &reader->spec;
+
+	if (spec->has_start_read_time)
+	{
+		int64	   *offsets;
+
+		offsets = palloc(Max(reader->ranges.nranges, 1) * sizeof(int64));
+		pubsub_reader_look_up(reader, PUBSUB_LOOKUP_TIME,
+							  pubsub_bounds_time_ms(spec->start_read_time),
+							  offsets);
+		pubsub_bounds_apply_times(table, true, spec->start_read_time, offsets,
+								  &reader->ranges);
+	}
+	else if (spec->start_offsets)
+		pubsub_bounds_apply_start(table,
+								  pubsub_bounds_parse_offsets("start_offsets",
+															  spec->start_offsets,
+															  table->options.topic,
+															  PUBSUB_OFFSET_EARLIEST),
+								  &reader->ranges);
 }
 
 /*

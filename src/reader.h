@@ -49,6 +49,9 @@ struct PubsubReader
 /* Lets the source read what is in reader->assigned. */
 extern void pubsub_reader_assign(PubsubReader *reader);
 
+/* Sets the start of every range as asked for. */
+extern void pubsub_reader_apply_start(PubsubReader *reader);
+
 /* Asks for an offset of every range of this read. */
 extern void pubsub_reader_look_up(PubsubReader *reader, PubsubLookup what,
 								  int64 time_ms, int64 *offsets);
