@@ -74,14 +74,17 @@ SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
 # listed.  REGRESS and ISOLATION need no broker and are what "make installcheck"
 # runs; the others run with "make check" only, as do test/t/*.pl.
 REGRESS = \
-	aggregate
-REGRESS_OPTS = --load-extension=pubsub_fdw
+	aggregate \
+	dummy_ack \
+	dummy_publish \
+	dummy_scan
+REGRESS_OPTS = --load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 REGRESS_PREP = test-dummy
 
 # test/isolation/specs
 ISOLATION =
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
-	--load-extension=pubsub_fdw
+	--load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 
 # test/broker/kafka/sql, against Apache Kafka
 REGRESS_KAFKA =
