@@ -83,7 +83,7 @@ extern KafkaHandle *kafka_handle_open(rd_kafka_type_t type,
 									  rd_kafka_conf_t *conf,
 									  const PubsubOptions *options,
 									  PubsubError *error);
-extern bool kafka_handle_watch(KafkaHandle *handle, rd_kafka_queue_t *queue);
+extern void kafka_handle_add_queue(KafkaHandle *handle);
 extern void kafka_handle_serve(KafkaHandle *handle);
 extern void kafka_handle_close(KafkaHandle *handle);
 extern int	kafka_handle_timeout(const KafkaHandle *handle, int slice_ms);

@@ -83,6 +83,7 @@ kafka_error_kind(rd_kafka_resp_err_t code)
 			return PUBSUB_ERROR_THROTTLED;
 		case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
 		case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+		case RD_KAFKA_RESP_ERR__PARTITION_EOF:
 			return PUBSUB_ERROR_DATA_LOSS;
 		default:
 			return PUBSUB_ERROR_OTHER;
@@ -182,6 +183,7 @@ kafka_cause_clear(KafkaHandle *handle)
 	handle->connected = true;
 	handle->cause = RD_KAFKA_RESP_ERR_NO_ERROR;
 	handle->nrefused = 0;
+	handle->x509_error = X509_V_OK;
 	handle->ntimeouts = 0;
 }
 
