@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "commands/tablespace.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -171,6 +172,8 @@ spill(void)
 	if (log->file == 0)
 	{
 		ResourceOwner oldowner = CurrentResourceOwner;
+
+		PrepareTempTablespaces();
 
 		/* the file must outlive the statement and its subtransaction */
 		CurrentResourceOwner = TopTransactionResourceOwner;
