@@ -134,7 +134,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 		.defdoc = "the system's", .check = pubsub_check_pem},
 	{"ssl_ca_location", PUBSUB_ON_SERVER, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(ssl_ca_location),
-		"File on the database server with the certificates of the trusted authorities.",
+		"File on the database server with the certificates of the trusted authorities; needs the role pg_read_server_files.",
 		.flags = PUBSUB_READS_FILE, .defdoc = "the system's",
 	.check = pubsub_check_file},
 	{"client_id", PUBSUB_ON_SERVER, PUBSUB_FOR_KAFKA,
@@ -217,7 +217,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 		.flags = PUBSUB_SECRET, .check = pubsub_check_credentials},
 	{"credentials_file", PUBSUB_ON_MAPPING, PUBSUB_FOR_PUBSUB,
 		PUBSUB_TYPE_STRING, FIELD(credentials_file),
-		"File on the database server with the key of a service account.",
+		"File on the database server with the key of a service account; needs the role pg_read_server_files.",
 		.flags = PUBSUB_READS_FILE, .check = pubsub_check_file},
 	{"access_token", PUBSUB_ON_MAPPING, PUBSUB_FOR_PUBSUB,
 		PUBSUB_TYPE_STRING, FIELD(access_token),
@@ -232,7 +232,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 	{"topic", PUBSUB_ON_TABLE, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_STRING, FIELD(topic),
 		"Topic to read (kafka only) and to publish to.",
-		.check = pubsub_check_topic},
+		.defdoc = "kafka: required", .check = pubsub_check_topic},
 	{"subscription", PUBSUB_ON_TABLE, PUBSUB_FOR_PUBSUB,
 		PUBSUB_TYPE_STRING, FIELD(subscription),
 		"Subscription to read: a bare name, or projects/<project>/subscriptions/<name>.",
@@ -268,15 +268,15 @@ const PubsubOptionDef pubsub_option_defs[] = {
 	{"partitions", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(partitions),
 		"Partitions to read, such as 0,3-5.",
-		.defdoc = "all", .check = pubsub_check_partitions},
+		.defdoc = "all", .verify = pubsub_bounds_check_partitions},
 	{"start_offsets", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(start_offsets),
 		"Where a read starts: earliest, latest, latest-<n>, or JSON such as {\"0\":23,\"1\":\"earliest\"}.",
-		.defdoc = "earliest", .check = pubsub_check_offsets},
+		.defdoc = "earliest", .verify = pubsub_bounds_check_offsets},
 	{"stop_offsets", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(stop_offsets),
 		"Where a read stops, exclusive; same syntax.",
-		.defdoc = "latest", .check = pubsub_check_offsets},
+		.defdoc = "latest", .verify = pubsub_bounds_check_offsets},
 	{"start_read_time", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(start_read_time),
 		"A read starts at the first record of this time or later; wins over start_offsets.",
@@ -588,10 +588,18 @@ pubsub_fdw_options(PG_FUNCTION_ARGS)
 			if (!(def->contexts & bit))
 				continue;
 
+			if ((def->flags & PUBSUB_REQUIRED) && bit == PUBSUB_ON_SERVER)
+				defval = "required";
+			else if (bit == PUBSUB_ON_TABLE &&
+					 (def->contexts & PUBSUB_ON_SERVER))
+				defval = "the server's";
+
 			type = def->type == PUBSUB_TYPE_ENUM ?
-				pubsub_option_values(def, "enum: ") : type_names[def->type];
+				psprintf("enum: %s", pubsub_option_values(def)) :
+				type_names[def->type];
+			/* before the full stop */
 			doc = def->brokers == PUBSUB_FOR_BOTH ? def->doc :
-				psprintf("%s (%s)", def->doc,
+				psprintf("%.*s (%s).", (int) strlen(def->doc) - 1, def->doc,
 						 pubsub_broker_name(def->brokers));
 
 			values[0] = CStringGetTextDatum(def->name);

@@ -68,8 +68,12 @@ typedef struct PubsubOptionDef
 								 * it */
 	const struct config_enum_entry *values;
 
-	/* NULL if the text is well-formed, else what it should be: a sentence */
+	/*
+	 * For DDL: check returns NULL if the text is well-formed, else a sentence
+	 * that says what it should be; verify raises an error itself.
+	 */
 	const char *(*check) (const char *value);
+	void		(*verify) (const char *name, const char *value);
 } PubsubOptionDef;
 
 #define PUBSUB_PROPERTY_PREFIX "properties."
@@ -93,8 +97,7 @@ extern void pubsub_option_set(PubsubOptions *options,
 extern void pubsub_option_check_max(const PubsubOptionDef *def,
 									const char *value,
 									const PubsubOptions *options);
-extern char *pubsub_option_values(const PubsubOptionDef *def,
-								  const char *before);
+extern char *pubsub_option_values(const PubsubOptionDef *def);
 extern void pubsub_option_invalid(const PubsubOptionDef *def,
 								  const char *name, const char *value,
 								  const char *hint) pg_attribute_noreturn();
@@ -107,8 +110,6 @@ extern const char *pubsub_check_endpoint(const char *value);
 extern const char *pubsub_check_pem(const char *value);
 extern const char *pubsub_check_credentials(const char *value);
 extern const char *pubsub_check_file(const char *value);
-extern const char *pubsub_check_partitions(const char *value);
-extern const char *pubsub_check_offsets(const char *value);
 extern const char *pubsub_check_timestamp(const char *value);
 extern const char *pubsub_check_seconds(const char *value);
 extern const char *pubsub_check_topic(const char *value);

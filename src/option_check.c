@@ -36,13 +36,6 @@
 
 static bool is_host_port(const char *text, int len, bool port_needed);
 static bool is_project(const char *text, int len);
-static bool parse_number(const char **text, int64 max, int64 *number);
-static bool is_offset(const char *text, int len);
-static bool parse_offsets(const char **text, bool nested);
-static bool parse_json_string(const char **text, const char **start,
-							  int *len);
-static void skip_blanks(const char **text);
-static bool skip_char(const char **text, char c);
 
 /*
  * pubsub_check_broker
@@ -67,7 +60,7 @@ pubsub_check_broker(const char *value)
 
 /*
  * pubsub_check_bootstrap_servers
- *	  host:port, …; blanks around the commas are allowed.
+ *	  host:port,...; blanks around the commas are allowed.
  */
 const char *
 pubsub_check_bootstrap_servers(const char *value)
@@ -77,7 +70,7 @@ pubsub_check_bootstrap_servers(const char *value)
 		const char *end;
 		int			len;
 
-		skip_blanks(&value);
+		value += strspn(value, " ");
 		end = value + strcspn(value, ",");
 		len = end - value;
 		while (len > 0 && value[len - 1] == ' ')
@@ -99,7 +92,7 @@ is_host_port(const char *text, int len, bool port_needed)
 {
 	const char *end = text + len;
 	const char *p = text;
-	int64		port;
+	char	   *port_end;
 
 	if (*p == '[')
 	{
@@ -118,7 +111,8 @@ is_host_port(const char *text, int len, bool port_needed)
 		return !port_needed;
 	if (p > end || *p++ != ':')
 		return false;
-	return parse_number(&p, 65535, &port) && p == end && port > 0;
+	return *p >= '1' && *p <= '9' && strtol(p, &port_end, 10) <= 65535 &&
+		port_end == end;
 }
 
 const char *
@@ -166,7 +160,7 @@ pubsub_check_pem(const char *value)
 const char *
 pubsub_check_credentials(const char *value)
 {
-	skip_blanks(&value);
+	value += strspn(value, " \t\r\n");
 	return *value == '{' ? NULL :
 		"The value must be the JSON text itself; for the name of a file there is the option \"credentials_file\".";
 }
@@ -176,180 +170,6 @@ pubsub_check_file(const char *value)
 {
 	return is_absolute_path(value) ? NULL :
 		"The value must be an absolute path.";
-}
-
-/*
- * pubsub_check_partitions
- *	  Numbers and ranges: 0,3-5
- */
-const char *
-pubsub_check_partitions(const char *value)
-{
-	do
-	{
-		int64		first;
-		int64		last;
-
-		if (!parse_number(&value, PG_INT32_MAX, &first))
-			break;
-		last = first;
-		if (skip_char(&value, '-') &&
-			!parse_number(&value, PG_INT32_MAX, &last))
-			break;
-		if (first > last)
-			break;
-		if (*value == '\0')
-			return NULL;
-	} while (skip_char(&value, ','));
-
-	return "The value must be a list of partition numbers and ranges, such as 0,3-5.";
-}
-
-/*
- * parse_number
- *	  Reads digits; false if there are none, or too many.
- */
-static bool
-parse_number(const char **text, int64 max, int64 *number)
-{
-	const char *p = *text;
-
-	*number = 0;
-	while (*p >= '0' && *p <= '9')
-	{
-		if (*number > (max - (*p - '0')) / 10)
-			return false;
-		*number = *number * 10 + (*p++ - '0');
-	}
-	if (p == *text)
-		return false;
-	*text = p;
-	return true;
-}
-
-/*
- * pubsub_check_offsets
- *	  A word for all partitions, or a JSON object with one for each: of a
- *	  single topic, or by topic.
- */
-const char *
-pubsub_check_offsets(const char *value)
-{
-	if (is_offset(value, strlen(value)))
-		return NULL;
-
-	skip_blanks(&value);
-	if (parse_offsets(&value, false))
-	{
-		skip_blanks(&value);
-		if (*value == '\0')
-			return NULL;
-	}
-	return "The value must be earliest, latest, latest-<n>, or JSON such as {\"0\": 23, \"1\": \"earliest\"}.";
-}
-
-static bool
-is_offset(const char *text, int len)
-{
-	int64		n;
-	const char *p = text + strlen("latest-");
-
-	if (len == strlen("earliest") && memcmp(text, "earliest", len) == 0)
-		return true;
-	if (len == strlen("latest") && memcmp(text, "latest", len) == 0)
-		return true;
-	return len > strlen("latest-") &&
-		memcmp(text, "latest-", strlen("latest-")) == 0 &&
-		parse_number(&p, PG_INT64_MAX, &n) && p == text + len;
-}
-
-/*
- * parse_offsets
- *	  Reads {"<partition>": <offset>, …} or {"<topic>": {…}, …}.
- *
- * An offset is a number, where -2 and -1 stand for earliest and latest, or a
- * word in quotes.  nested: within the object of a topic.
- */
-static bool
-parse_offsets(const char **text, bool nested)
-{
-	if (!skip_char(text, '{'))
-		return false;
-	do
-	{
-		const char *key;
-		const char *word;
-		int			len;
-		int64		number;
-
-		skip_blanks(text);
-		if (!parse_json_string(text, &key, &len))
-			return false;
-		skip_blanks(text);
-		if (!skip_char(text, ':'))
-			return false;
-		skip_blanks(text);
-
-		if (**text == '{')
-		{
-			if (nested || !parse_offsets(text, true))
-				return false;
-		}
-		else
-		{
-			const char *p = key;
-
-			if (!parse_number(&p, PG_INT32_MAX, &number) || p != key + len)
-				return false;
-			if (**text == '"')
-			{
-				if (!parse_json_string(text, &word, &len) ||
-					!is_offset(word, len))
-					return false;
-			}
-			else
-			{
-				bool		negative = skip_char(text, '-');
-
-				if (!parse_number(text, PG_INT64_MAX, &number) ||
-					(negative && number != 1 && number != 2))
-					return false;
-			}
-		}
-		skip_blanks(text);
-	} while (skip_char(text, ','));
-
-	return skip_char(text, '}');
-}
-
-/*
- * parse_json_string
- *	  Reads a string in quotes.  None that is legal here needs an escape.
- */
-static bool
-parse_json_string(const char **text, const char **start, int *len)
-{
-	if (!skip_char(text, '"'))
-		return false;
-	*start = *text;
-	*len = strcspn(*text, "\"\\");
-	*text += *len;
-	return *len > 0 && skip_char(text, '"');
-}
-
-static void
-skip_blanks(const char **text)
-{
-	*text += strspn(*text, " \t\r\n");
-}
-
-static bool
-skip_char(const char **text, char c)
-{
-	if (**text != c)
-		return false;
-	(*text)++;
-	return true;
 }
 
 /*

@@ -218,6 +218,8 @@ check_option(const PubsubOptionDef *def, const char *name, const char *value,
 
 	if (hint != NULL)
 		pubsub_option_invalid(def, name, value, hint);
+	if (def->verify)
+		def->verify(name, value);
 
 	if ((def->flags & PUBSUB_READS_FILE) &&
 		!has_privs_of_role(GetUserId(), ROLE_PG_READ_SERVER_FILES))

@@ -177,7 +177,8 @@ set_enum(int *field, const PubsubOptionDef *def, const char *name,
 		}
 	}
 	pubsub_option_invalid(def, name, value,
-						  pubsub_option_values(def, "Valid values are "));
+						  psprintf("Valid values are %s.",
+								   pubsub_option_values(def)));
 }
 
 static void
@@ -236,18 +237,17 @@ format_number(const PubsubOptionDef *def, int64 number)
 
 /*
  * pubsub_option_values
- *	  Returns the list of an enum's values, after some text.
+ *	  Returns the list of an enum's values.
  */
 char *
-pubsub_option_values(const PubsubOptionDef *def, const char *before)
+pubsub_option_values(const PubsubOptionDef *def)
 {
 	StringInfoData text;
 
 	initStringInfo(&text);
 	for (const struct config_enum_entry *entry = def->values; entry->name; entry++)
-		appendStringInfo(&text, "%s%s", entry == def->values ? before : ", ",
+		appendStringInfo(&text, "%s%s", entry == def->values ? "" : ", ",
 						 entry->name);
-	appendStringInfoChar(&text, '.');
 	return text.data;
 }
 
