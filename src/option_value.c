@@ -31,8 +31,7 @@ static void set_enum(int *field, const PubsubOptionDef *def,
 static void set_number(int *field, const PubsubOptionDef *def,
 					   const char *name, const char *value, int guc_flags);
 static void out_of_range(const PubsubOptionDef *def, const char *name,
-						 const char *value, int64 max)
-			pg_attribute_noreturn();
+						 const char *value) pg_attribute_noreturn();
 static char *format_number(const PubsubOptionDef *def, int64 number);
 
 /*
@@ -111,7 +110,7 @@ pubsub_option_set(PubsubOptions *options, const PubsubOptionDef *def,
 					pubsub_option_invalid(def, name, value,
 										  "The value must be an integer.");
 				if (errno == ERANGE || number < def->min || number > def->max)
-					out_of_range(def, name, value, def->max);
+					out_of_range(def, name, value);
 				*(int64 *) field = number;
 				break;
 			}
@@ -191,7 +190,7 @@ set_number(int *field, const PubsubOptionDef *def, const char *name,
 		pubsub_option_invalid(def, name, value,
 							  hint ? hint : "The value must be a number.");
 	if (*field < def->min || *field > def->max)
-		out_of_range(def, name, value, def->max);
+		out_of_range(def, name, value);
 }
 
 /*
@@ -206,21 +205,24 @@ pubsub_option_check_max(const PubsubOptionDef *def, const char *value,
 {
 	if (def->pubsub_max > 0 &&
 		*(const int *) ((const char *) options + def->offset) > def->pubsub_max)
-		out_of_range(def, def->name, value, def->pubsub_max);
+		pubsub_option_invalid(def, def->name, value,
+							  psprintf("The value must be between %s and %s for broker \"%s\".",
+									   format_number(def, def->min),
+									   format_number(def, def->pubsub_max),
+									   pubsub_broker_name(PUBSUB_FOR_PUBSUB)));
 }
 
 static void
-out_of_range(const PubsubOptionDef *def, const char *name, const char *value,
-			 int64 max)
+out_of_range(const PubsubOptionDef *def, const char *name, const char *value)
 {
-	if (max == INT_MAX)
+	if (def->max == INT_MAX)
 		pubsub_option_invalid(def, name, value,
 							  psprintf("The value must be at least %s.",
 									   format_number(def, def->min)));
 	pubsub_option_invalid(def, name, value,
 						  psprintf("The value must be between %s and %s.",
 								   format_number(def, def->min),
-								   format_number(def, max)));
+								   format_number(def, def->max)));
 }
 
 static char *
