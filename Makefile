@@ -75,9 +75,11 @@ SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
 # runs; the others run with "make check" only, as do test/t/*.pl.
 REGRESS = \
 	aggregate \
+	columns \
 	dummy_ack \
 	dummy_publish \
-	dummy_scan
+	dummy_scan \
+	options
 REGRESS_OPTS = --load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 REGRESS_PREP = test-dummy
 

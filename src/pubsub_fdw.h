@@ -70,7 +70,7 @@ extern PubsubOptions *pubsub_server_options(ForeignServer *server, Oid userid,
 /* Is this foreign table one of ours? */
 extern bool pubsub_is_our_table(Oid relid);
 
-/* An option needed for what the statement wants is missing: HV002. */
+/* An option that is needed to <purpose> is missing: HV002. */
 extern void pubsub_option_missing(const PubsubTable *table, const char *option,
 								  const char *purpose) pg_attribute_noreturn();
 
