@@ -441,7 +441,7 @@ unknown_option(const char *name, int context, int brokers)
 			continue;
 		appendStringInfo(&hint, "%s%s", hint.len > 0 ? ", " : "", def->name);
 
-		/* the longest name that the server's function takes is 255 bytes */
+		/* a longer name is no slip of the pen, and the search is quadratic */
 		if (strlen(name) < NAMEDATALEN)
 		{
 			int			d = varstr_levenshtein_less_equal(name, strlen(name),
