@@ -155,7 +155,7 @@ grep -o '"version": *"[^"]*"' META.json | sed 1,2\!d |
 # Every symbol that the library exports has a prefix of ours
 if [ -e pubsub_fdw.so ]; then
 	nm -D --defined-only pubsub_fdw.so | awk '{print $3}' |
-		grep -vE '^(pubsub_|pg_finfo_pubsub_|kafka_|google_|_PG_init$|Pg_magic_func$)' |
+		grep -vE '^(pubsub|pg_finfo_pubsub_|kafka_|google_|_PG_init$|Pg_magic_func$)' |
 		check "exported symbols have our prefixes"
 fi
 
