@@ -79,7 +79,9 @@ REGRESS = \
 	dummy_ack \
 	dummy_publish \
 	dummy_scan \
-	options
+	explain \
+	options \
+	privileges
 REGRESS_OPTS = --load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 REGRESS_PREP = test-dummy
 

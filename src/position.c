@@ -12,7 +12,8 @@
  * wait for the first one's transaction.  Nobody ever waits for the lock, so it
  * cannot deadlock.
  *
- * Users cannot write the table.  The statements here run as its owner.
+ * Users cannot write the table.  The statements here run as its owner, with
+ * the user's search_path: every name and operator in them must be qualified.
  *
  * IDENTIFICATION
  *		src/position.c
@@ -86,7 +87,9 @@ pubsub_positions_read(const char *server, const char *topic,
 	SPI_connect();
 	become_owner(&owner);
 	query = psprintf("SELECT \"partition\", next_offset, updated_at FROM %s "
-					 "WHERE server_name = $1::pg_catalog.name AND topic = $2 AND group_id = $3",
+					 "WHERE server_name OPERATOR(pg_catalog.=) $1::pg_catalog.name "
+					 "AND topic OPERATOR(pg_catalog.=) $2 "
+					 "AND group_id OPERATOR(pg_catalog.=) $3",
 					 owner.table);
 	args[0] = CStringGetTextDatum(server);
 	args[1] = CStringGetTextDatum(topic);

@@ -279,7 +279,8 @@ pubsubExplainForeignScan(ForeignScanState *node, ExplainState *es)
 	}
 	ExplainPropertyInteger("Messages", NULL, nmessages, es);
 	ExplainPropertyInteger("Bytes", NULL, nbytes, es);
-	ExplainPropertyText("Stopped By", pubsub_stop_reason_name(stop), es);
+	if (state->decoder)			/* else it was never executed */
+		ExplainPropertyText("Stopped By", pubsub_stop_reason_name(stop), es);
 }
 
 /*
