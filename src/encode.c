@@ -581,5 +581,12 @@ pubsub_encode_time(const PubsubTable *table, bool has_time,
 	}
 
 	if (has_time && (table->driver->capabilities & PUBSUB_IS_LOG))
+	{
+		/* what readers take for "no time", see decode.c */
+		if (ms == -1)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("event time of a message cannot be 1 ms before 1970-01-01")));
 		message->time_ms = ms;
+	}
 }
