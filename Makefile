@@ -80,6 +80,8 @@ REGRESS = \
 	dummy_publish \
 	dummy_scan \
 	explain \
+	format_json \
+	format_raw \
 	options \
 	privileges
 REGRESS_OPTS = --load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy

@@ -212,7 +212,7 @@ SELECT a, x, key, convert_from(raw, 'UTF8') AS raw FROM json_tombstones;
 SELECT pubsub_create_topic('json_queue', 'json');
 SELECT pubsub_create_subscription('json_queue', 'json-sub', 'json');
 CREATE FOREIGN TABLE json_q (a int, o text OPTIONS (field 'o.x'), r text OPTIONS (attribute 'r'))
-  SERVER json_queue OPTIONS (topic 'json', subscription 'json-sub', format 'json');
+  SERVER json_queue OPTIONS (topic 'json', subscription 'json-sub', format 'json', poll_timeout '100ms');
 INSERT INTO json_q VALUES (1, 'x', 'r'), (NULL, NULL, NULL);
 SELECT * FROM json_q ORDER BY a;
 SELECT pubsub_send('json_q', '[1]'::text);

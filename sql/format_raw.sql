@@ -273,7 +273,7 @@ CREATE FOREIGN TABLE raw_q (
   data bytea, key text, attributes jsonb, event_time timestamptz, publish_time timestamptz,
   timestamp_type text, message_id text, topic text, "partition" int, "offset" bigint,
   subscription text, delivery_attempt int
-) SERVER raw_queue OPTIONS (topic 'raw', subscription 'raw-sub', timestamp_attribute 'ts');
+) SERVER raw_queue OPTIONS (topic 'raw', subscription 'raw-sub', timestamp_attribute 'ts', poll_timeout '100ms');
 INSERT INTO raw_q (data, key, attributes, event_time) VALUES
   ('\x00ff', 'k', '{"a":"b"}', '2026-01-02 03:04:05.678Z'),
   (NULL, NULL, '{"a":"c"}', '2026-01-02 03:04:05.679Z');
@@ -284,7 +284,7 @@ SELECT data, key, attributes, event_time, publish_time > '2026-01-01' AS publish
 \x off
 INSERT INTO raw_q (data, "partition") VALUES ('x', 0);
 CREATE FOREIGN TABLE raw_q_text (data text)
-  SERVER raw_queue OPTIONS (topic 'raw', subscription 'raw-sub');
+  SERVER raw_queue OPTIONS (topic 'raw', subscription 'raw-sub', poll_timeout '100ms');
 SELECT * FROM raw_q_text;
 
 \set VERBOSITY terse
