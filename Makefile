@@ -93,7 +93,8 @@ ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
 	--load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 
 # test/broker/kafka/sql, against Apache Kafka
-REGRESS_KAFKA =
+REGRESS_KAFKA = \
+	publish
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE =

@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
@@ -140,7 +141,7 @@ target_create(Oid relid, Oid userid)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("foreign table \"%s\" does not allow inserts",
-						table->name)));
+						get_rel_name(relid))));
 	if (table->options.topic == NULL)
 		pubsub_option_missing(table, "topic", "publish");
 	notice_serializable();

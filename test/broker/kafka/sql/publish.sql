@@ -8,6 +8,8 @@ SET bytea_output = 'hex';
 \set VERBOSITY sqlstate
 
 SELECT 'regress_publish_' || pg_backend_pid() || '_' || extract(epoch FROM now())::bigint AS topic \gset
+\set topic_small :topic _small
+\set topic_nowhere :topic _nowhere
 CREATE SERVER pub_kafka FOREIGN DATA WRAPPER pubsub_fdw
   OPTIONS (broker 'kafka', bootstrap_servers :'kafka_bootstrap');
 CREATE USER MAPPING FOR CURRENT_USER SERVER pub_kafka;
@@ -83,8 +85,9 @@ copied 2	\N	\N
 \.
 CREATE TABLE pub_routed (data text, key text, region text) PARTITION BY LIST (region);
 CREATE TABLE pub_routed_here PARTITION OF pub_routed FOR VALUES IN ('here');
-CREATE FOREIGN TABLE pub_routed_there PARTITION OF pub_routed (region OPTIONS (attribute 'region')) FOR VALUES IN ('there')
+CREATE FOREIGN TABLE pub_routed_there (data text, key text, region text OPTIONS (attribute 'region'))
   SERVER pub_kafka OPTIONS (topic :'topic');
+ALTER TABLE pub_routed ATTACH PARTITION pub_routed_there FOR VALUES IN ('there');
 INSERT INTO pub_routed VALUES ('routed', 'k', 'there'), ('local', 'k', 'here') RETURNING *;
 INSERT INTO pub_routed VALUES ('x', 'k', 'there') ON CONFLICT DO NOTHING;
 CREATE VIEW pub_view AS SELECT data, key FROM pub_text;
@@ -112,7 +115,7 @@ SELECT data, key FROM pub_arrived();
 SELECT format($$ALTER FOREIGN TABLE pub_text OPTIONS (ADD compression %L, ADD acks %L);
   INSERT INTO pub_text (data, "partition") SELECT repeat(%L, 1000), 1;
   ALTER FOREIGN TABLE pub_text OPTIONS (DROP compression, DROP acks)$$, c, a, c)
-  FROM (VALUES ('none', 'all'), ('gzip', 'all'), ('snappy', 'leader'), ('lz4', 'all'), ('zstd', 'all')) v(c, a) \gexec
+  FROM (VALUES ('none', 'all'), ('gzip', 'all'), ('snappy', '1'), ('lz4', 'all'), ('zstd', 'all')) v(c, a) \gexec
 SELECT left(data, 4), length(data) FROM pub_arrived();
 
 -- ====
@@ -141,8 +144,8 @@ END $$;
 -- ====
 -- What the broker refuses at commit aborts the transaction: here a topic that
 -- takes only small messages, and times that are too far in the future.
-SELECT pubsub_create_topic('pub_kafka', :'topic' || '_small', partitions => 1, config => '{"max.message.bytes": "10000"}');
-CREATE FOREIGN TABLE pub_small (data text, event_time timestamptz) SERVER pub_kafka OPTIONS (topic :'topic' '_small');
+SELECT pubsub_create_topic('pub_kafka', :'topic_small', partitions => 1, config => '{"max.message.bytes": "10000"}');
+CREATE FOREIGN TABLE pub_small (data text, event_time timestamptz) SERVER pub_kafka OPTIONS (topic :'topic_small');
 CREATE TABLE pub_local (i int);
 BEGIN;
 INSERT INTO pub_local VALUES (1);
@@ -155,7 +158,7 @@ SELECT left(data, 10) FROM pub_small;
 
 -- ====
 -- Topics, servers that are not there
-CREATE FOREIGN TABLE pub_nowhere (data text) SERVER pub_kafka OPTIONS (topic :'topic' '_nowhere');
+CREATE FOREIGN TABLE pub_nowhere (data text) SERVER pub_kafka OPTIONS (topic :'topic_nowhere');
 INSERT INTO pub_nowhere VALUES ('x');
 -- no row, no broker
 INSERT INTO pub_nowhere SELECT 'x' WHERE false;
@@ -166,11 +169,11 @@ CREATE FOREIGN TABLE pub_down (data text) SERVER pub_down OPTIONS (topic 'x');
 EXPLAIN (COSTS OFF) INSERT INTO pub_down VALUES ('x');
 INSERT INTO pub_down VALUES ('x');
 BEGIN;
-INSERT INTO pub_text (data) VALUES ('gone');
+INSERT INTO pub_text (data) VALUES ('before');
 SAVEPOINT a;
 INSERT INTO pub_down VALUES ('x');
 ROLLBACK TO a;
-INSERT INTO pub_text (data) VALUES ('kept');
+INSERT INTO pub_text (data) VALUES ('after');
 COMMIT;
 SELECT data FROM pub_arrived() ORDER BY data;
 
@@ -183,6 +186,7 @@ SELECT data FROM pub_arrived();
 
 \set VERBOSITY default
 SET client_min_messages = warning;
-SELECT pubsub_drop_topic('pub_kafka', :'topic'), pubsub_drop_topic('pub_kafka', :'topic' || '_small');
+SELECT pubsub_drop_topic('pub_kafka', :'topic'), pubsub_drop_topic('pub_kafka', :'topic_small');
 DROP SERVER pub_kafka, pub_down CASCADE;
+DELETE FROM pubsub_offsets WHERE server_name = 'pub_kafka';
 DROP TABLE pub_routed, pub_local;
