@@ -79,6 +79,7 @@ REGRESS = \
 	dummy_ack \
 	dummy_publish \
 	dummy_scan \
+	errors \
 	explain \
 	format_json \
 	format_raw \

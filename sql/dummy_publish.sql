@@ -258,6 +258,9 @@ SET pubsub_fdw.request_timeout = '200ms';
 SELECT pub_orders('pub_log', 'dummy_lose_report 2');
 INSERT INTO "out" (data) VALUES ('1'), ('2'), ('3');
 \echo :LAST_ERROR_SQLSTATE
+-- it is not enough that the driver says it is done
+SELECT pub_orders('pub_log', 'dummy_lose_report 2', 'dummy_lie on');
+INSERT INTO "out" (data) VALUES ('1'), ('2'), ('3');
 SELECT pub_orders('pub_log', 'dummy_hang drain', 'dummy_soft_cause nobody is there', 'dummy_error lost');
 INSERT INTO "out" (data) VALUES ('1');
 \echo :LAST_ERROR_SQLSTATE

@@ -35,6 +35,7 @@
  *	dummy_drain n		a drain delivers at most n messages
  *	dummy_fail_delivery n	the delivery of the n-th message of a sink fails
  *	dummy_lose_report n		that of the n-th message is never confirmed
+ *	dummy_lie on		drain says that it is done, whatever is not confirmed
  *
  * IDENTIFICATION
  *		test/dummy/dummy.h
@@ -92,6 +93,7 @@ typedef struct DummySession
 	int			drain;
 	int			fail_delivery;
 	int			lose_report;
+	bool		lie;
 
 	dlist_head	leases;			/* DummyLeases that are out */
 	struct DummyLease **acks;	/* from prepare_acks to send_acks */

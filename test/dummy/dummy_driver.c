@@ -157,6 +157,7 @@ dummy_attach(PubsubSession *session, PubsubError *error)
 	state->drain = dummy_option_int(session, "drain", INT_MAX);
 	state->fail_delivery = dummy_option_int(session, "fail_delivery", 0);
 	state->lose_report = dummy_option_int(session, "lose_report", 0);
+	state->lie = dummy_option(session, "lie") != NULL;
 
 	state->error_kind = PUBSUB_ERROR_OTHER;
 	value = dummy_option(session, "error");
@@ -280,6 +281,9 @@ dummy_obey(PubsubSession *session, DummyCall call, int slice_ms,
 		call == DUMMY_PUT || call == DUMMY_DRAIN;
 
 	dummy_ncalls++;
+	if (state->error_kind == PUBSUB_ERROR_CONNECT ||
+		state->error_kind == PUBSUB_ERROR_AUTH)
+		object = "";			/* these are about the broker as a whole */
 
 	if (is_step)
 		dummy_sleep(state->block_ms);

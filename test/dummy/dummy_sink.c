@@ -273,7 +273,8 @@ dummy_sink_drain(PubsubSink *base, bool flush, PubsubError *error)
 		sink->failure = *error;
 		return status;
 	}
-	return sink->nqueued == 0 && !sink->lost ? PUBSUB_DONE : PUBSUB_AGAIN;
+	return sink->nqueued == 0 && (!sink->lost || state->lie) ?
+		PUBSUB_DONE : PUBSUB_AGAIN;
 }
 
 static void
