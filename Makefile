@@ -95,6 +95,8 @@ ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
 
 # test/broker/kafka/sql, against Apache Kafka
 REGRESS_KAFKA = \
+	format_json \
+	format_raw \
 	publish
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
