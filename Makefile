@@ -89,7 +89,10 @@ REGRESS_OPTS = --load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 REGRESS_PREP = test-dummy
 
 # test/isolation/specs
-ISOLATION =
+ISOLATION = \
+	log_first \
+	log_share \
+	queue_share
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
 	--load-extension=pubsub_fdw --load-extension=pubsub_fdw_dummy
 

@@ -206,6 +206,33 @@ WITH i AS (INSERT INTO "out" (data) SELECT 'w' RETURNING data) SELECT * FROM i;
 SELECT data, key FROM arrived();
 
 -- ====
+-- Triggers of local tables publish, also those that wait for COMMIT.
+CREATE TABLE notify_on (i int);
+CREATE FUNCTION notify() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pubsub_send('"out"', TG_NAME || ' ' || NEW.i);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER at_once AFTER INSERT ON notify_on FOR EACH ROW EXECUTE FUNCTION notify();
+CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON notify_on DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION notify();
+BEGIN;
+INSERT INTO notify_on VALUES (1);
+INSERT INTO "out" (data) VALUES ('in between');
+COMMIT;
+SELECT data FROM arrived();
+-- transactions inside of a block
+DO $$
+BEGIN
+  INSERT INTO "out" (data) VALUES ('committed');
+  COMMIT;
+  INSERT INTO "out" (data) VALUES ('rolled back');
+  ROLLBACK;
+  INSERT INTO "out" (data) VALUES ('committed, too');
+END $$;
+SELECT data FROM arrived();
+
+-- ====
 -- Reading and writing one topic in a statement ends, and doubles the topic.
 SELECT pubsub_create_topic('pub_log', 'loop', 1);
 CREATE FOREIGN TABLE loop (data text) SERVER pub_log OPTIONS (topic 'loop');
@@ -405,6 +432,6 @@ SET client_min_messages = warning;
 DROP SERVER pub_log, pub_queue CASCADE;
 RESET client_min_messages;
 DELETE FROM pubsub_offsets WHERE server_name = 'pub_log';
-DROP TABLE routed, local_rows;
-DROP FUNCTION pub_orders, edit, tell;
+DROP TABLE routed, local_rows, notify_on;
+DROP FUNCTION pub_orders, edit, tell, notify;
 SELECT dummy_drop('regress_pubsub_publish');

@@ -225,6 +225,17 @@ FETCH 1 FROM c5;
 COMMIT;
 FETCH 1 FROM c5;
 CLOSE c5;
+DO $$
+DECLARE
+  r record;
+  n int := 0;
+BEGIN
+  FOR r IN SELECT data FROM dropped_column LOOP
+    n := n + r.data::int;
+    COMMIT;
+  END LOOP;
+  RAISE NOTICE 'sum %', n;
+END $$;
 SELECT dummy_held();
 
 -- ====
