@@ -46,6 +46,8 @@ OBJS = \
 	src/google/google_auth.o \
 	src/google/google_json.o \
 	src/google/google_lease.o \
+	src/google/google_keeper.o \
+	src/google/google_ack.o \
 	src/google/google_source.o \
 	src/google/google_sink.o \
 	src/google/google_admin.o \
