@@ -51,6 +51,38 @@ ExecGetResultRelCheckAsUser(ResultRelInfo *rinfo, EState *estate)
 }
 #endif
 
+/*
+ * Executing a plan by hand: 16 keeps permissions apart from the range table,
+ * 18 can prune relations while it runs.
+ */
+#if PG_VERSION_NUM >= 160000
+#define ExecCheckPermissions_compat(stmt) \
+	ExecCheckPermissions((stmt)->rtable, (stmt)->permInfos, true)
+#else
+#define ExecCheckPermissions_compat(stmt) \
+	ExecCheckRTPerms((stmt)->rtable, true)
+#endif
+#if PG_VERSION_NUM >= 180000
+#define ExecInitRangeTable_compat(estate, stmt) \
+	ExecInitRangeTable(estate, (stmt)->rtable, (stmt)->permInfos, \
+					   bms_copy((stmt)->unprunableRelids))
+#elif PG_VERSION_NUM >= 160000
+#define ExecInitRangeTable_compat(estate, stmt) \
+	ExecInitRangeTable(estate, (stmt)->rtable, (stmt)->permInfos)
+#else
+#define ExecInitRangeTable_compat(estate, stmt) \
+	ExecInitRangeTable(estate, (stmt)->rtable)
+#endif
+
+/* 16 added an argument for summarizing indexes */
+#if PG_VERSION_NUM >= 160000
+#define ExecInsertIndexTuples_compat(rinfo, slot, estate) \
+	ExecInsertIndexTuples(rinfo, slot, estate, false, false, NULL, NIL, false)
+#else
+#define ExecInsertIndexTuples_compat(rinfo, slot, estate) \
+	ExecInsertIndexTuples(rinfo, slot, estate, false, false, NULL, NIL)
+#endif
+
 /* common/jsonapi.h, utils/jsonfuncs.h; users include these */
 #if PG_VERSION_NUM >= 170000
 #define makeJsonLexContext_compat(json, len, need_escapes) \

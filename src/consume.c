@@ -285,7 +285,7 @@ pubsub_reader_resume(PubsubReader *reader)
 	int			current = reader->current;
 
 	pubsub_session_reuse(reader->session);
-	if (!reader->is_log || current < 0)
+	if (!reader->is_log || current < 0 || reader->stop != PUBSUB_STOP_NONE)
 		return;
 
 	position = &reader->positions[current];

@@ -235,6 +235,9 @@ extern void pubsub_reader_close(PubsubReader *reader);
 
 extern PubsubStopReason pubsub_reader_stop_reason(const PubsubReader *reader);
 extern int64 pubsub_reader_nmessages(const PubsubReader *reader);
+
+/* How many messages pubsub_reader_next() can return without waiting */
+extern int	pubsub_reader_nbuffered(const PubsubReader *reader);
 extern int64 pubsub_reader_nbytes(const PubsubReader *reader);
 extern const PubsubRanges *pubsub_reader_ranges(const PubsubReader *reader);
 extern const char *pubsub_stop_reason_name(PubsubStopReason reason);

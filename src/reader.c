@@ -506,6 +506,12 @@ pubsub_reader_nmessages(const PubsubReader *reader)
 	return reader->nmessages;
 }
 
+int
+pubsub_reader_nbuffered(const PubsubReader *reader)
+{
+	return reader->batch.nmessages - reader->next;
+}
+
 int64
 pubsub_reader_nbytes(const PubsubReader *reader)
 {
