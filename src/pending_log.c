@@ -108,6 +108,8 @@ pubsub_log_append(MemoryContext cxt, PubsubTarget *target,
 	}
 #undef APPEND_BYTES
 
+	/* the padding, so that no old memory goes to the file */
+	memset(bytes, 0, (char *) record + size - bytes);
 	message_log.used += size;
 }
 
