@@ -188,6 +188,16 @@ extern int	dummy_record_index(const char *dir, const char *topic,
 extern void *dummy_record_read(const char *dir, const char *topic,
 							   int partition, int64 offset, uint32 wants,
 							   PubsubMessage *message);
+extern int	dummy_remove(const char *dir);
+extern int	dummy_open(const char *dir, const char *name, const char *suffix,
+					   int flags);
+extern int	dummy_unlink(const char *dir, const char *name, const char *suffix);
+extern int	dummy_read_at(int fd, void *buffer, size_t length, off_t position);
+extern int	dummy_write_at(int fd, const void *buffer, size_t length,
+						   off_t position);
+extern int	dummy_close(int fd, int rc);
+
+/* in dummy_subscription.c, likewise */
 extern int	dummy_subscription_create(const char *dir, const char *name,
 									  const char *topic);
 extern int	dummy_subscription_drop(const char *dir, const char *name);
@@ -201,12 +211,22 @@ extern int	dummy_subscription_settle(const char *dir, const char *name,
 									  DummyState state);
 extern int	dummy_subscription_count(const char *dir, const char *name,
 									 int64 *counts);
-extern int	dummy_remove(const char *dir);
 
 /* in dummy_source.c and dummy_sink.c */
 extern const PubsubSourceRoutine dummy_log_source;
 extern const PubsubSourceRoutine dummy_queue_source;
 extern const PubsubSinkRoutine dummy_sink;
+
+/* in dummy_ack.c */
 extern void dummy_lease_free(DummyLease *lease);
+extern void dummy_give_back(DummySession *state, DummyLease *lease);
+extern PubsubStatus dummy_prepare_acks(PubsubSession *session, void **leases,
+									   int nleases, int64 *nexpired,
+									   PubsubError *error);
+extern PubsubStatus dummy_send_acks(PubsubSession *session, int slice_ms,
+									PubsubError *error);
+extern void dummy_abandon_acks(PubsubSession *session);
+extern void dummy_drop_acks(PubsubSession *session, void **leases,
+							int nleases);
 
 #endif							/* PUBSUB_DUMMY_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * dummy_file.c
- *		Topics and subscriptions of the dummy brokers, as files
+ *		Topics of the dummy brokers, as files
  *
  * Files are open for the length of a call only, and changed under flock(), so
  * that sessions can share them.  Plain C: no function here touches the
@@ -16,7 +16,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -32,13 +31,6 @@ typedef struct DummyTopic
 	int64		npartitions;
 	int64		low[DUMMY_MAX_PARTITIONS];
 } DummyTopic;
-
-/* The beginning of a .sub file */
-typedef struct DummySubscription
-{
-	char		topic[256];
-	int64		start;			/* offset of its first message */
-} DummySubscription;
 
 /* The beginning of a record in a .log file; the bytes follow */
 typedef struct DummyRecord
@@ -63,7 +55,7 @@ dummy_path(char *path, const char *dir, const char *name, const char *suffix)
 			 suffix);
 }
 
-static int
+int
 dummy_open(const char *dir, const char *name, const char *suffix, int flags)
 {
 	char		path[MAXPGPATH];
@@ -93,7 +85,7 @@ dummy_open_partition(const char *dir, const char *topic, int partition,
  * dummy_close
  *	  Closes a file, keeps errno, returns rc.
  */
-static int
+int
 dummy_close(int fd, int rc)
 {
 	int			save_errno = errno;
@@ -103,7 +95,7 @@ dummy_close(int fd, int rc)
 	return rc;
 }
 
-static int
+int
 dummy_read_at(int fd, void *buffer, size_t length, off_t position)
 {
 	ssize_t		n = pread(fd, buffer, length, position);
@@ -115,7 +107,7 @@ dummy_read_at(int fd, void *buffer, size_t length, off_t position)
 	return -1;
 }
 
-static int
+int
 dummy_write_at(int fd, const void *buffer, size_t length, off_t position)
 {
 	ssize_t		n = pwrite(fd, buffer, length, position);
@@ -186,7 +178,7 @@ dummy_topic_create(const char *dir, const char *topic, int npartitions)
 	return 0;
 }
 
-static int
+int
 dummy_unlink(const char *dir, const char *name, const char *suffix)
 {
 	char		path[MAXPGPATH];
@@ -509,161 +501,6 @@ dummy_record_read(const char *dir, const char *topic, int partition,
 	message->partition = partition;
 	message->offset = offset;
 	return memory;
-}
-
-/*
- * dummy_subscription_create
- *	  Makes a subscription to what will be published to the topic.
- */
-int
-dummy_subscription_create(const char *dir, const char *name, const char *topic)
-{
-	DummySubscription info = {0};
-	int			fd;
-
-	strlcpy(info.topic, topic, sizeof(info.topic));
-	info.start = dummy_topic_high(dir, topic, 0);
-	if (info.start < 0)
-		return -1;
-	fd = dummy_open(dir, name, ".sub", O_RDWR | O_CREAT | O_EXCL);
-	if (fd < 0)
-		return -1;
-	return dummy_close(fd, dummy_write_at(fd, &info, sizeof(info), 0));
-}
-
-int
-dummy_subscription_drop(const char *dir, const char *name)
-{
-	return dummy_unlink(dir, name, ".sub");
-}
-
-int
-dummy_subscription_topic(const char *dir, const char *name, char *topic,
-						 size_t size)
-{
-	DummySubscription info;
-	int			fd = dummy_open(dir, name, ".sub", O_RDONLY);
-
-	if (fd < 0)
-		return -1;
-	if (dummy_read_at(fd, &info, sizeof(info), 0) != 0)
-		return dummy_close(fd, -1);
-	strlcpy(topic, info.topic, size);
-	return dummy_close(fd, 0);
-}
-
-/*
- * dummy_entry_read
- *	  Reads what the subscription knows about a message.
- *
- * A message that was never looked at has no entry yet; one whose holder died
- * is available again.
- */
-static void
-dummy_entry_read(int fd, int64 message, DummyEntry *entry)
-{
-	if (dummy_read_at(fd, entry, sizeof(DummyEntry),
-					  sizeof(DummySubscription) +
-					  message * sizeof(DummyEntry)) != 0)
-		memset(entry, 0, sizeof(DummyEntry));
-	if (entry->state == DUMMY_LEASED &&
-		kill(entry->owner, 0) != 0 && errno == ESRCH)
-		entry->state = DUMMY_WAITING;
-}
-
-static int
-dummy_entry_write(int fd, int64 message, const DummyEntry *entry)
-{
-	return dummy_write_at(fd, entry, sizeof(DummyEntry),
-						  sizeof(DummySubscription) +
-						  message * sizeof(DummyEntry));
-}
-
-/*
- * dummy_subscription_take
- *	  Leases the first message that is available; 0 = there is none.
- */
-int
-dummy_subscription_take(const char *dir, const char *name, int64 lease_id,
-						int64 *message, int64 *offset, int *attempts)
-{
-	DummySubscription info;
-	DummyEntry	entry;
-	int64		nmessages;
-	int64		i;
-	int			fd = dummy_open(dir, name, ".sub", O_RDWR);
-
-	if (fd < 0)
-		return -1;
-	if (dummy_read_at(fd, &info, sizeof(info), 0) != 0)
-		return dummy_close(fd, -1);
-	nmessages = dummy_topic_high(dir, info.topic, 0) - info.start;
-	for (i = 0; i < nmessages; i++)
-	{
-		dummy_entry_read(fd, i, &entry);
-		if (entry.state != DUMMY_WAITING)
-			continue;
-		entry.state = DUMMY_LEASED;
-		entry.owner = (int32) getpid();
-		entry.lease_id = lease_id;
-		entry.attempts++;
-		if (dummy_entry_write(fd, i, &entry) != 0)
-			return dummy_close(fd, -1);
-		*message = i;
-		*offset = info.start + i;
-		*attempts = entry.attempts;
-		return dummy_close(fd, 1);
-	}
-	return dummy_close(fd, 0);
-}
-
-/*
- * dummy_subscription_settle
- *	  Ends a lease; 0 = it was not valid any more.
- */
-int
-dummy_subscription_settle(const char *dir, const char *name, int64 message,
-						  int64 lease_id, DummyState state)
-{
-	DummyEntry	entry;
-	int			fd = dummy_open(dir, name, ".sub", O_RDWR);
-
-	if (fd < 0)
-		return -1;
-	dummy_entry_read(fd, message, &entry);
-	if (entry.state != DUMMY_LEASED || entry.owner != (int32) getpid() ||
-		entry.lease_id != lease_id)
-		return dummy_close(fd, 0);
-	entry.state = state;
-	if (dummy_entry_write(fd, message, &entry) != 0)
-		return dummy_close(fd, -1);
-	return dummy_close(fd, 1);
-}
-
-/*
- * dummy_subscription_count
- *	  Counts the messages in each DummyState.
- */
-int
-dummy_subscription_count(const char *dir, const char *name, int64 *counts)
-{
-	DummySubscription info;
-	DummyEntry	entry;
-	int64		nmessages;
-	int64		i;
-	int			fd = dummy_open(dir, name, ".sub", O_RDWR);
-
-	if (fd < 0)
-		return -1;
-	if (dummy_read_at(fd, &info, sizeof(info), 0) != 0)
-		return dummy_close(fd, -1);
-	nmessages = dummy_topic_high(dir, info.topic, 0) - info.start;
-	for (i = 0; i < nmessages; i++)
-	{
-		dummy_entry_read(fd, i, &entry);
-		counts[entry.state]++;
-	}
-	return dummy_close(fd, 0);
 }
 
 /*
