@@ -543,6 +543,8 @@ pubsub_encode_time(const PubsubTable *table, bool has_time,
 	const char *attribute = table->options.timestamp_attribute;
 	int64		ms;
 
+	if (!has_time && attribute == NULL)
+		return;
 	if (has_time && TIMESTAMP_NOT_FINITE(event_time))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
