@@ -32,6 +32,7 @@ OBJS = \
 	src/error.o \
 	src/read_func.o \
 	src/ingest.o \
+	src/ingest_target.o \
 	src/ingest_insert.o \
 	src/position.o \
 	src/admin_func.o \

@@ -17,7 +17,8 @@
  * Where COMMIT is not possible, in a transaction block or a function, all
  * batches are one transaction.
  *
- * How rows get into the table is ingest_insert.c's part.
+ * The statement that fills the table is ingest_target.c's part, how rows get
+ * there ingest_insert.c's.
  *
  * IDENTIFICATION
  *		src/ingest.c
@@ -48,7 +49,6 @@
 typedef struct Ingest
 {
 	PubsubTable *table;			/* the source */
-	Oid			target;
 	int			batch_size;
 	bool		atomic;			/* no COMMIT possible */
 	PubsubColumns *columns;
@@ -114,9 +114,10 @@ pubsub_ingest(PG_FUNCTION_ARGS)
 	ingest.columns = pubsub_columns_get(rel, ingest.table);
 	table_close(rel, NoLock);
 	needed = palloc(Max(ingest.columns->ncolumns, 1) * sizeof(bool));
-	ingest.inserter = pubsub_inserter_create(target, ingest.table,
-											 ingest.columns->tupdesc,
-											 conflict, needed);
+	ingest.inserter =
+		pubsub_inserter_create(pubsub_ingest_target_create(target, ingest.table,
+														   ingest.columns->tupdesc,
+														   conflict, needed));
 	ingest.decoder = pubsub_decoder_create(ingest.table, ingest.columns,
 										   needed);
 	spec.wants = pubsub_columns_wants(ingest.columns, ingest.table, needed);

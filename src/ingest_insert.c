@@ -26,27 +26,19 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_attribute.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "nodes/plannodes.h"
 #include "parser/parsetree.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
-#include "utils/ruleutils.h"
 #include "utils/tuplestore.h"
 
 #include "compat.h"
 #include "ingest.h"
-
-#define BATCH_NAME "pubsub_batch"
 
 /* As COPY does */
 #define MAX_BUFFERED_TUPLES 1000
@@ -54,18 +46,7 @@
 
 struct PubsubInserter
 {
-	MemoryContext cxt;
-	Oid			target;
-	const char *source_name;
-	PubsubConflict conflict;
-
-	/* columns that match, in the order of the target */
-	int			ncolumns;
-	AttrNumber *source_attnums;
-	AttrNumber *target_attnums;
-
-	TupleDesc	desc;			/* of the batch: the source's, and with
-								 * CONFLICT_UPDATE the number of the row */
+	PubsubIngestTarget *target;
 	TupleTableSlot *slot;
 	EphemeralNamedRelation enr;
 
@@ -90,22 +71,6 @@ struct PubsubInserter
 	Size		nbytes;
 };
 
-static Relation open_target(Oid target);
-static void match_columns(PubsubInserter *inserter, Relation rel,
-						  TupleDesc source_desc, bool *needed);
-static TupleDesc batch_desc(TupleDesc source_desc, bool numbered);
-static char *insert_statement(const PubsubInserter *inserter, Relation rel);
-static char *source_column(const PubsubInserter *inserter, int i);
-static const char *target_column(const PubsubInserter *inserter,
-								 Relation rel, int i);
-static Bitmapset *primary_key(const PubsubInserter *inserter, Relation rel);
-static bool is_key(const PubsubInserter *inserter, const Bitmapset *key,
-				   int i);
-static void append_key_values(const PubsubInserter *inserter, Relation rel,
-							  const Bitmapset *key, StringInfo sql);
-static void append_conflict_update(const PubsubInserter *inserter,
-								   Relation rel, const Bitmapset *key,
-								   StringInfo sql);
 static bool is_plain_table(Relation rel);
 static bool is_plain_plan(const CachedPlan *cached_plan, Relation rel);
 static void begin_fast(PubsubInserter *inserter);
@@ -115,143 +80,27 @@ static void end_fast(PubsubInserter *inserter);
 
 /*
  * pubsub_inserter_create
- *	  Makes an inserter, and says which columns of the source it needs.
+ *	  Makes an inserter.
  */
 PubsubInserter *
-pubsub_inserter_create(Oid target, const PubsubTable *source,
-					   TupleDesc source_desc, PubsubConflict conflict,
-					   bool *needed)
+pubsub_inserter_create(PubsubIngestTarget *target)
 {
 	PubsubInserter *inserter = palloc0(sizeof(PubsubInserter));
-	Relation	rel = open_target(target);
 
-	inserter->cxt = CurrentMemoryContext;
 	inserter->target = target;
-	inserter->source_name = source->name;
-	inserter->conflict = conflict;
-	match_columns(inserter, rel, source_desc, needed);
-	table_close(rel, NoLock);
-
-	inserter->desc = batch_desc(source_desc,
-								conflict == PUBSUB_CONFLICT_UPDATE);
-	inserter->slot = MakeSingleTupleTableSlot(inserter->desc,
-											  &TTSOpsVirtual);
+	inserter->slot = MakeSingleTupleTableSlot(target->desc, &TTSOpsVirtual);
 	inserter->batch_cxt = AllocSetContextCreate(CurrentMemoryContext,
 												"pubsub_fdw ingest batch",
 												ALLOCSET_DEFAULT_SIZES);
 
 	inserter->enr = palloc0(sizeof(EphemeralNamedRelationData));
-	inserter->enr->md.name = BATCH_NAME;
-	inserter->enr->md.tupdesc = inserter->desc;
+	inserter->enr->md.name = PUBSUB_INGEST_BATCH;
+	inserter->enr->md.tupdesc = target->desc;
 	inserter->enr->md.enrtype = ENR_NAMED_TUPLESTORE;
 	inserter->enr->md.enrtuples = 1000;
 	if (SPI_register_relation(inserter->enr) != SPI_OK_REL_REGISTER)
-		elog(ERROR, "could not register \"%s\"", BATCH_NAME);
+		elog(ERROR, "could not register \"%s\"", PUBSUB_INGEST_BATCH);
 	return inserter;
-}
-
-/*
- * open_target
- *	  Opens the target with the lock that INSERT takes.
- */
-static Relation
-open_target(Oid target)
-{
-	Relation	rel = try_table_open(target, RowExclusiveLock);
-
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("table with OID %u does not exist", target)));
-	switch (rel->rd_rel->relkind)
-	{
-		case RELKIND_RELATION:
-		case RELKIND_PARTITIONED_TABLE:
-		case RELKIND_FOREIGN_TABLE:
-		case RELKIND_VIEW:
-			break;
-		default:
-			ereport(ERROR,
-					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-					 errmsg("cannot ingest into relation \"%s\"",
-							RelationGetRelationName(rel)),
-					 errdetail_relkind_not_supported(rel->rd_rel->relkind)));
-	}
-	return rel;
-}
-
-/*
- * match_columns
- *	  Pairs the columns of source and target by their names.
- *
- * Columns that only the target can compute are left out.
- */
-static void
-match_columns(PubsubInserter *inserter, Relation rel, TupleDesc source_desc,
-			  bool *needed)
-{
-	TupleDesc	target_desc = RelationGetDescr(rel);
-
-	memset(needed, false, source_desc->natts * sizeof(bool));
-	inserter->source_attnums = palloc(target_desc->natts * sizeof(AttrNumber));
-	inserter->target_attnums = palloc(target_desc->natts * sizeof(AttrNumber));
-	for (int i = 0; i < target_desc->natts; i++)
-	{
-		Form_pg_attribute attr = TupleDescAttr(target_desc, i);
-
-		if (attr->attisdropped || attr->attgenerated != '\0' ||
-			attr->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
-			continue;
-		for (int j = 0; j < source_desc->natts; j++)
-		{
-			Form_pg_attribute source_attr = TupleDescAttr(source_desc, j);
-
-			if (source_attr->attisdropped ||
-				strcmp(NameStr(attr->attname),
-					   NameStr(source_attr->attname)) != 0)
-				continue;
-			inserter->source_attnums[inserter->ncolumns] = j + 1;
-			inserter->target_attnums[inserter->ncolumns] = i + 1;
-			inserter->ncolumns++;
-			needed[j] = true;
-			break;
-		}
-	}
-	if (inserter->ncolumns == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("table \"%s\" and foreign table \"%s\" have no column in common",
-						RelationGetRelationName(rel), inserter->source_name),
-				 errdetail("Columns are matched by name, except for generated columns and those that are GENERATED ALWAYS AS IDENTITY.")));
-}
-
-/*
- * batch_desc
- *	  Makes the row type of a batch.
- */
-static TupleDesc
-batch_desc(TupleDesc source_desc, bool numbered)
-{
-	int			natts = source_desc->natts;
-	TupleDesc	desc = CreateTemplateTupleDesc(natts + (numbered ? 1 : 0));
-	char	   *name = "number";
-
-	for (int i = 1; i <= natts; i++)
-		TupleDescCopyEntry(desc, i, source_desc, i);
-	if (!numbered)
-		return desc;
-
-	for (int i = 0; i < natts; i++)
-	{
-		if (strcmp(NameStr(TupleDescAttr(desc, i)->attname), name) == 0)
-		{
-			/* not that one then; look through all of them again */
-			name = psprintf("%s_", name);
-			i = -1;
-		}
-	}
-	TupleDescInitEntry(desc, natts + 1, name, INT8OID, -1, 0);
-	return desc;
 }
 
 /*
@@ -262,16 +111,17 @@ void
 pubsub_inserter_begin(PubsubInserter *inserter)
 {
 	MemoryContext oldcxt = MemoryContextSwitchTo(inserter->batch_cxt);
-	Relation	rel = open_target(inserter->target);
+	Relation	rel = pubsub_ingest_target_open(inserter->target);
 
 	inserter->nrows = 0;
-	inserter->plan = SPI_prepare(insert_statement(inserter, rel), 0, NULL);
+	inserter->plan = SPI_prepare(pubsub_ingest_target_statement(inserter->target, rel),
+								 0, NULL);
 	if (inserter->plan == NULL)
 		elog(ERROR, "could not prepare the INSERT of pubsub_ingest(): %s",
 			 SPI_result_code_string(SPI_result));
 
 	inserter->cached_plan = NULL;
-	if (inserter->conflict == PUBSUB_CONFLICT_ERROR && is_plain_table(rel))
+	if (inserter->target->conflict == PUBSUB_CONFLICT_ERROR && is_plain_table(rel))
 	{
 		CachedPlan *cached_plan = SPI_plan_get_cached_plan(inserter->plan);
 
@@ -296,191 +146,6 @@ pubsub_inserter_begin(PubsubInserter *inserter)
 							 inserter->cached_plan ? "bulk insertion" : "INSERT")));
 	table_close(rel, NoLock);
 	MemoryContextSwitchTo(oldcxt);
-}
-
-/*
- * insert_statement
- *	  Writes the INSERT of a batch.
- *
- * The names are those of the moment; the columns stay those that were matched.
- */
-static char *
-insert_statement(const PubsubInserter *inserter, Relation rel)
-{
-	Bitmapset  *key = NULL;
-	StringInfoData sql;
-	StringInfoData columns;
-
-	initStringInfo(&sql);
-	initStringInfo(&columns);
-	appendStringInfo(&sql, "INSERT INTO %s (",
-					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-												RelationGetRelationName(rel)));
-	for (int i = 0; i < inserter->ncolumns; i++)
-	{
-		const char *separator = i > 0 ? ", " : "";
-
-		appendStringInfo(&sql, "%s%s", separator,
-						 target_column(inserter, rel, i));
-		appendStringInfo(&columns, "%s%s", separator,
-						 source_column(inserter, i));
-	}
-	appendStringInfo(&sql, ") SELECT %s FROM ", columns.data);
-
-	if (inserter->conflict != PUBSUB_CONFLICT_UPDATE)
-	{
-		appendStringInfoString(&sql, BATCH_NAME " b");
-		if (inserter->conflict == PUBSUB_CONFLICT_NOTHING)
-			appendStringInfoString(&sql, " ON CONFLICT DO NOTHING");
-		return sql.data;
-	}
-
-	/* of rows with the same key the last one counts */
-	key = primary_key(inserter, rel);
-	appendStringInfoString(&sql, "(SELECT DISTINCT ON (");
-	append_key_values(inserter, rel, key, &sql);
-	appendStringInfoString(&sql, ") * FROM " BATCH_NAME " b ORDER BY ");
-	append_key_values(inserter, rel, key, &sql);
-	appendStringInfo(&sql, ", b.%s DESC) b",
-					 quote_identifier(NameStr(TupleDescAttr(inserter->desc,
-															inserter->desc->natts - 1)->attname)));
-	append_conflict_update(inserter, rel, key, &sql);
-	return sql.data;
-}
-
-/*
- * source_column, target_column
- *	  Names the columns of a pair.
- */
-static char *
-source_column(const PubsubInserter *inserter, int i)
-{
-	Form_pg_attribute attr = TupleDescAttr(inserter->desc,
-										   inserter->source_attnums[i] - 1);
-
-	return psprintf("b.%s", quote_identifier(NameStr(attr->attname)));
-}
-
-static const char *
-target_column(const PubsubInserter *inserter, Relation rel, int i)
-{
-	Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(rel),
-										   inserter->target_attnums[i] - 1);
-
-	if (attr->attisdropped)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_COLUMN),
-				 errmsg("a column of table \"%s\" was dropped during pubsub_ingest()",
-						RelationGetRelationName(rel))));
-	return quote_identifier(NameStr(attr->attname));
-}
-
-/*
- * primary_key
- *	  Finds the columns of the target's primary key; all must have a match.
- */
-static Bitmapset *
-primary_key(const PubsubInserter *inserter, Relation rel)
-{
-	Bitmapset  *key = RelationGetIndexAttrBitmap(rel,
-												 INDEX_ATTR_BITMAP_PRIMARY_KEY);
-	Bitmapset  *unmatched = bms_copy(key);
-
-	if (bms_is_empty(key))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
-				 errmsg("table \"%s\" has no primary key",
-						RelationGetRelationName(rel)),
-				 errdetail("\"on_conflict\" is 'update'.")));
-	for (int i = 0; i < inserter->ncolumns; i++)
-		unmatched = bms_del_member(unmatched,
-								   inserter->target_attnums[i] - FirstLowInvalidHeapAttributeNumber);
-	if (!bms_is_empty(unmatched))
-	{
-		AttrNumber	attnum = bms_next_member(unmatched, -1) +
-		FirstLowInvalidHeapAttributeNumber;
-
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
-				 errmsg("column \"%s\" of the primary key of table \"%s\" has no match in foreign table \"%s\"",
-						get_attname(RelationGetRelid(rel), attnum, false),
-						RelationGetRelationName(rel), inserter->source_name),
-				 errdetail("\"on_conflict\" is 'update'.")));
-	}
-	return key;
-}
-
-static bool
-is_key(const PubsubInserter *inserter, const Bitmapset *key, int i)
-{
-	return bms_is_member(inserter->target_attnums[i] - FirstLowInvalidHeapAttributeNumber,
-						 key);
-}
-
-/*
- * append_key_values
- *	  Appends the key of a row of the batch, as the target will compare it.
- *
- * Text is not cut: a value that is too long must stay an error.
- */
-static void
-append_key_values(const PubsubInserter *inserter, Relation rel,
-				  const Bitmapset *key, StringInfo sql)
-{
-	const char *separator = "";
-
-	for (int i = 0; i < inserter->ncolumns; i++)
-	{
-		Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(rel),
-											   inserter->target_attnums[i] - 1);
-		int32		typmod = attr->atttypmod;
-		char		category;
-		bool		preferred;
-
-		if (!is_key(inserter, key, i))
-			continue;
-		get_type_category_preferred(attr->atttypid, &category, &preferred);
-		if (category == TYPCATEGORY_STRING || category == TYPCATEGORY_BITSTRING)
-			typmod = -1;
-		appendStringInfo(sql, "%sCAST(%s AS %s)", separator,
-						 source_column(inserter, i),
-						 format_type_extended(attr->atttypid, typmod,
-											  FORMAT_TYPE_TYPEMOD_GIVEN |
-											  FORMAT_TYPE_FORCE_QUALIFY));
-		if (OidIsValid(attr->attcollation))
-			appendStringInfo(sql, " COLLATE %s",
-							 generate_collation_name(attr->attcollation));
-		separator = ", ";
-	}
-}
-
-static void
-append_conflict_update(const PubsubInserter *inserter, Relation rel,
-					   const Bitmapset *key, StringInfo sql)
-{
-	const char *separator = " ON CONFLICT (";
-
-	for (int i = 0; i < inserter->ncolumns; i++)
-	{
-		if (!is_key(inserter, key, i))
-			continue;
-		appendStringInfo(sql, "%s%s", separator,
-						 target_column(inserter, rel, i));
-		separator = ", ";
-	}
-
-	separator = ") DO UPDATE SET ";
-	for (int i = 0; i < inserter->ncolumns; i++)
-	{
-		const char *name = target_column(inserter, rel, i);
-
-		if (is_key(inserter, key, i))
-			continue;
-		appendStringInfo(sql, "%s%s = excluded.%s", separator, name, name);
-		separator = ", ";
-	}
-	if (separator[0] == ')')
-		appendStringInfoString(sql, ") DO NOTHING");
 }
 
 /*
@@ -585,7 +250,7 @@ begin_fast(PubsubInserter *inserter)
 								ExecAllocTableSlot(&estate->es_tupleTable,
 												   RelationGetDescr(rel),
 												   &TTSOpsVirtual),
-								NULL, inserter->desc);
+								NULL, inserter->target->desc);
 	inserter->bistate = GetBulkInsertState();
 	inserter->cid = GetCurrentCommandId(true);
 	memset(inserter->buffer, 0, sizeof(inserter->buffer));
@@ -621,13 +286,13 @@ pubsub_inserter_put(PubsubInserter *inserter)
 		put_fast(inserter);
 	else
 	{
-		if (inserter->conflict == PUBSUB_CONFLICT_UPDATE)
+		if (inserter->target->conflict == PUBSUB_CONFLICT_UPDATE)
 		{
-			slot->tts_values[inserter->desc->natts - 1] =
+			slot->tts_values[inserter->target->desc->natts - 1] =
 				Int64GetDatum(inserter->nrows);
-			slot->tts_isnull[inserter->desc->natts - 1] = false;
+			slot->tts_isnull[inserter->target->desc->natts - 1] = false;
 		}
-		tuplestore_putvalues(inserter->store, inserter->desc,
+		tuplestore_putvalues(inserter->store, inserter->target->desc,
 							 slot->tts_values, slot->tts_isnull);
 	}
 	MemoryContextReset(inserter->row_cxt);
