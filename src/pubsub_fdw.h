@@ -195,6 +195,7 @@ typedef struct PubsubReadSpec
 	TimestampTz stop_read_time;
 	EState	   *estate;			/* shares captured ends with the statement's
 								 * other scans; may be NULL */
+	int			nest_level;		/* whose end ends the read; 0 = the current */
 } PubsubReadSpec;
 
 /* Takes the read options of the table as defaults of a spec. */

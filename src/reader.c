@@ -121,6 +121,8 @@ pubsub_reader_open(const PubsubTable *table, const PubsubReadSpec *spec)
 	reader->session = pubsub_session_get(table->server, table->userid);
 	reader->source = pubsub_session_open_source(reader->session, &source_spec,
 												spec->keep);
+	if (spec->nest_level > 0)
+		reader->source->nest_level = spec->nest_level;
 	return reader;
 }
 

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "commands/defrem.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -36,15 +37,21 @@ typedef struct PubsubScanState
 	bool	   *needed;			/* by attnum - 1 */
 	int			limit;
 
+	/* the subtransaction that the scan lives and dies with */
+	SubTransactionId subid;
+	int			nest_level;
+
 	/* from the first row on */
 	PubsubDecoder *decoder;
-	PubsubReader *reader;		/* NULL when a queue was read to its end */
+	PubsubReader *reader;		/* NULL when everything was read */
+	PubsubReader *last;			/* the same, or the one that was closed */
 
 	/* a queue's rows, for rescans */
 	Tuplestorestate *kept;
 	TupleTableSlot *kept_slot;
 	bool		replaying;		/* rows come from kept, as far as they go */
-	bool		at_end;			/* kept is all there is */
+	bool		at_end;			/* there is no more, in this pass */
+	bool		rescans;		/* a topic's reader is to be used again */
 
 	/* for EXPLAIN ANALYZE: the passes before the reader's present one */
 	int64		nmessages;
@@ -80,6 +87,9 @@ pubsubBeginForeignScan(ForeignScanState *node, int eflags)
 	foreach(lc, (List *) list_nth(plan->fdw_private, PubsubScanPrivateNeeded))
 		state->needed[lfirst_int(lc) - 1] = true;
 	state->limit = intVal(list_nth(plan->fdw_private, PubsubScanPrivateLimit));
+	state->rescans = (eflags & EXEC_FLAG_REWIND) != 0;
+	state->subid = GetCurrentSubTransactionId();
+	state->nest_level = GetCurrentTransactionNestLevel();
 }
 
 /*
@@ -108,7 +118,15 @@ open_reader(ForeignScanState *node)
 	spec.max_read_time = options->max_read_time > 0 ?
 		options->max_read_time : driver->default_scan_time;
 	spec.estate = estate;
-	state->reader = pubsub_reader_open(state->table, &spec);
+
+	/*
+	 * A cursor outlives the subtransaction that fetches its first row, if it
+	 * was declared outside.  Where its own was released, nobody tells which
+	 * of the outer ones has it now.
+	 */
+	spec.nest_level = SubTransactionIsActive(state->subid) ?
+		state->nest_level : 1;
+	state->last = state->reader = pubsub_reader_open(state->table, &spec);
 
 	if (!(driver->capabilities & PUBSUB_CAN_REWIND) && state->kept == NULL)
 	{
@@ -147,11 +165,10 @@ pubsubIterateForeignScan(ForeignScanState *node)
 		open_reader(node);
 	if (!next_row(state, slot))
 	{
-		if (state->kept)
-		{
+		/* so that a union of many topics reads them one after the other */
+		if (state->kept || !state->rescans)
 			close_reader(state);
-			state->at_end = true;
-		}
+		state->at_end = true;
 		return slot;
 	}
 	if (state->kept)
@@ -190,10 +207,15 @@ pubsubReScanForeignScan(ForeignScanState *node)
 		tuplestore_rescan(state->kept);
 		state->replaying = true;
 	}
-	else if (state->reader)
+	else
 	{
-		end_pass(state);
-		pubsub_reader_rewind(state->reader);
+		state->at_end = false;
+		state->rescans = true;
+		if (state->reader)
+		{
+			end_pass(state);
+			pubsub_reader_rewind(state->reader);
+		}
 	}
 }
 
@@ -274,9 +296,9 @@ pubsubExplainForeignScan(ForeignScanState *node, ExplainState *es)
 		nmessages += pubsub_reader_nmessages(state->reader);
 		nbytes += pubsub_reader_nbytes(state->reader);
 		stop = pubsub_reader_stop_reason(state->reader);
-		if (is_log)
-			explain_ranges(pubsub_reader_ranges(state->reader), es);
 	}
+	if (state->last && is_log)
+		explain_ranges(pubsub_reader_ranges(state->last), es);
 	ExplainPropertyInteger("Messages", NULL, nmessages, es);
 	ExplainPropertyInteger("Bytes", NULL, nbytes, es);
 	if (state->decoder)			/* else it was never executed */
