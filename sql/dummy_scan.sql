@@ -347,6 +347,21 @@ SELECT * FROM jobs ORDER BY data::int LIMIT 2;
 SELECT count(*), sum(data::int) FROM jobs;
 SELECT dummy_subscription('regress_pubsub_scan', 'jobs-sub');
 SELECT data FROM jobs LIMIT 1;
+-- a LIMIT is for what is above it: a sort needs all rows, and one that is a
+-- guess at plan time must not cut the scan at execution time
+SELECT data FROM jobs ORDER BY data::int DESC LIMIT 1;
+SELECT data FROM jobs ORDER BY data::int DESC OFFSET 2 LIMIT 2;
+SET scan.n = 2;
+PREPARE by_setting AS SELECT data FROM jobs LIMIT current_setting('scan.n')::int;
+EXECUTE by_setting;
+SET scan.n = 4;
+EXECUTE by_setting;
+SET plan_cache_mode = force_generic_plan;
+PREPARE by_parameter(int) AS SELECT count(*) FROM (SELECT data FROM jobs LIMIT $1) q;
+EXECUTE by_parameter(3);
+EXECUTE by_parameter(8);
+RESET plan_cache_mode;
+DEALLOCATE ALL;
 SELECT dummy_subscription('regress_pubsub_scan', 'jobs-sub');
 SELECT scan_orders('scan_queue', 'dummy_batch 1', 'dummy_again 2');
 SELECT count(*), sum(data::int) FROM jobs;

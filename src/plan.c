@@ -80,6 +80,12 @@ pubsubGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel,
 											baserel->lateral_relids));
 }
 
+static bool
+is_constant(Node *expr)
+{
+	return expr == NULL || IsA(expr, Const);
+}
+
 /*
  * pubsubGetForeignPlan
  *	  Makes the plan node: which columns are needed, and how many rows at most.
@@ -122,11 +128,14 @@ pubsubGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel,
 	}
 
 	/*
-	 * A hint for prefetching only: the executor stops the scan by itself.
-	 * With conditions more messages than rows are needed.
+	 * A queue takes no more messages than this, so it must be certain that no
+	 * more are needed: not if something between the scan and the LIMIT drops
+	 * rows or wants all of them, nor if the number is the planner's guess.
 	 */
 	if (root->limit_tuples > 0 && root->limit_tuples < INT_MAX &&
-		scan_clauses == NIL &&
+		scan_clauses == NIL && root->parse->sortClause == NIL &&
+		is_constant(root->parse->limitCount) &&
+		is_constant(root->parse->limitOffset) &&
 		bms_membership(root->all_baserels) == BMS_SINGLETON)
 		limit = (int) root->limit_tuples;
 
