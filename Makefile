@@ -107,7 +107,8 @@ REGRESS_KAFKA = \
 	publish
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
-REGRESS_GOOGLE =
+REGRESS_GOOGLE = \
+	publish
 
 # These prepare a bare machine themselves, where there may be no pg_config yet.
 ifneq (,$(filter check demo layers,$(MAKECMDGOALS)))

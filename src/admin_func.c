@@ -35,6 +35,7 @@ static int	argument_count(FunctionCallInfo fcinfo, int arg,
 						   const char *name);
 static void take_config(FunctionCallInfo fcinfo, int arg,
 						PubsubAdminRequest *request);
+static void take_ordering(PubsubAdminRequest *request);
 static bool run_request(PubsubSession *session, PubsubAdminRequest *request,
 						bool tolerant, const char *action,
 						const char *object);
@@ -113,6 +114,7 @@ pubsub_create_subscription(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("\"ack_deadline\" must be between 10 and 600 seconds")));
 	take_config(fcinfo, 4, &request);
+	take_ordering(&request);
 	PG_RETURN_BOOL(run_request(session, &request,
 							   !PG_ARGISNULL(5) && PG_GETARG_BOOL(5),
 							   "create subscription", request.subscription));
@@ -273,6 +275,28 @@ take_config(FunctionCallInfo fcinfo, int arg, PubsubAdminRequest *request)
 		request->nconfig++;
 	}
 	request->config = entries;
+}
+
+/*
+ * take_ordering
+ *	  Finds "message_ordering" among the entries and takes it out.
+ */
+static void
+take_ordering(PubsubAdminRequest *request)
+{
+	PubsubProperty *entries = (PubsubProperty *) request->config;
+
+	for (int i = 0; i < request->nconfig; i++)
+	{
+		if (strcmp(entries[i].name, "message_ordering") != 0)
+			continue;
+		if (!parse_bool(entries[i].value, &request->ordering))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("\"message_ordering\" requires a Boolean value")));
+		entries[i] = entries[--request->nconfig];
+		return;
+	}
 }
 
 /*

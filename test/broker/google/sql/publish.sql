@@ -13,7 +13,7 @@ CREATE SERVER pub_google FOREIGN DATA WRAPPER pubsub_fdw
   OPTIONS (broker 'pubsub', project 'regress-project', endpoint :'pubsub_endpoint');
 CREATE USER MAPPING FOR CURRENT_USER SERVER pub_google OPTIONS (auth 'none', credentials_required 'false');
 SELECT pubsub_create_topic('pub_google', :'topic');
-SELECT pubsub_create_subscription('pub_google', :'topic', :'topic', config => '{"enable_message_ordering": true}');
+SELECT pubsub_create_subscription('pub_google', :'topic', :'topic', config => '{"message_ordering": true}');
 CREATE FOREIGN TABLE pub_raw (data bytea, key text, attributes jsonb, message_id text, publish_time timestamptz)
   SERVER pub_google OPTIONS (topic :'topic', subscription :'topic', poll_timeout '300ms');
 CREATE FOREIGN TABLE pub_text (data text, key text, attributes jsonb)
@@ -54,10 +54,19 @@ SELECT data FROM pub_arrived();
 -- One row that is bigger than a batch goes alone.
 INSERT INTO pub_text (data) SELECT i::text FROM generate_series(1, 2500) i;
 SELECT count(*), count(DISTINCT data), sum(data::int) FROM pub_arrived();
-INSERT INTO pub_text (data, key) SELECT i::text, 'k' || i % 3 FROM generate_series(1, 600) i;
-SELECT key, count(*), bool_and(in_order) AS in_order
-  FROM (SELECT key, data::int > lag(data::int, 1, 0) OVER (PARTITION BY key ORDER BY n) AS in_order
-        FROM (SELECT *, row_number() OVER () AS n FROM pub_arrived()) a) q
+INSERT INTO pub_text (data, key) SELECT i::text, 'k' || i % 3 FROM generate_series(1, 300) i;
+-- messages of a key wait until the earlier ones are acknowledged
+CREATE TABLE pub_got (n int GENERATED ALWAYS AS IDENTITY, data text, key text);
+DO $$
+BEGIN
+  LOOP
+    INSERT INTO pub_got (data, key) SELECT data, key FROM pub_arrived();
+    EXIT WHEN NOT FOUND;
+    COMMIT;
+  END LOOP;
+END $$;
+SELECT key, count(*), count(DISTINCT data), bool_and(in_order) AS in_order
+  FROM (SELECT *, data::int > lag(data::int, 1, 0) OVER (PARTITION BY key ORDER BY n) AS in_order FROM pub_got) q
   GROUP BY key ORDER BY key;
 INSERT INTO pub_text (data) VALUES ('small'), (repeat('x', 8000000)), ('small too');
 SELECT length(data) FROM pub_arrived() ORDER BY 1;
@@ -93,7 +102,11 @@ INSERT INTO pub_raw (data) VALUES ('y');
 SELECT data, CASE WHEN data = 'x' THEN attributes->>'ts' END AS ts,
   CASE WHEN data = 'y' THEN to_timestamp((attributes->>'ts')::numeric / 1000) > now() - interval '1 minute' END AS recent
   FROM pub_arrived() ORDER BY data;
+-- one that is there already stays, unless it differs from the event time
 INSERT INTO pub_raw (data, attributes) VALUES ('z', '{"ts": "17"}');
+SELECT pubsub_send('pub_raw', 'z', '{"ts": "17"}', NULL, '2001-02-03 04:05:06Z');
+INSERT INTO pub_raw (data, attributes) VALUES ('z', '{"ts": "soon"}');
+SELECT data, attributes FROM pub_arrived();
 ALTER FOREIGN TABLE pub_raw OPTIONS (DROP timestamp_attribute);
 
 -- ====
@@ -163,4 +176,4 @@ SELECT data FROM pub_arrived();
 SET client_min_messages = warning;
 SELECT pubsub_drop_subscription('pub_google', :'topic'), pubsub_drop_topic('pub_google', :'topic');
 DROP SERVER pub_google, pub_down CASCADE;
-DROP TABLE pub_routed;
+DROP TABLE pub_routed, pub_got;
