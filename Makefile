@@ -81,6 +81,7 @@ REGRESS = \
 	aggregate \
 	columns \
 	dummy_ack \
+	dummy_ingest \
 	dummy_publish \
 	dummy_scan \
 	errors \
@@ -94,6 +95,7 @@ REGRESS_PREP = test-dummy
 
 # test/isolation/specs
 ISOLATION = \
+	ingest_share \
 	log_first \
 	log_share \
 	queue_share
