@@ -38,7 +38,7 @@ BEGIN
 END $$;
 
 -- Runs a query in a subtransaction and shows its error, and whether it took
--- longer than a second.
+-- longer than two seconds.
 CREATE FUNCTION try(query text, OUT state text, OUT message text, OUT detail text, OUT hint text, OUT slow boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -50,7 +50,7 @@ BEGIN
     GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
       detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   END;
-  slow := clock_timestamp() - start > interval '1 s';
+  slow := clock_timestamp() - start > interval '2 s';
 END $$;
 
 -- A query meets each kind of error.
