@@ -29,7 +29,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   new_cluster new_librdkafka kafka_server pubsub_server unique_name quote
   sql sql_ok sql_fails session wait_for within
-  backend_threads backend_fds broker mock_kafka kcat_produce);
+  backend_threads backend_fds broker mock_kafka kcat_produce kafka_tool);
 
 my $top = Cwd::abs_path(dirname(__FILE__) . '/../..');
 my $timeout = $PostgreSQL::Test::Utils::timeout_default || 60;
@@ -261,6 +261,20 @@ sub kcat_produce
 		IPC::Run::timeout($timeout))
 	  or die "kcat: $err\n";
 	return;
+}
+
+# kafka_tool(ARGUMENT...)
+#		Runs test/lib/kafka_tool.c, which says what it can do; returns its output
+sub kafka_tool
+{
+	my @arguments = @_;
+	my ($out, $err);
+
+	IPC::Run::run([ $ENV{KAFKA_TOOL} || "$top/build/kafka_tool", @arguments ],
+		'>', \$out, '2>', \$err, IPC::Run::timeout($timeout * 5))
+	  or die "@arguments: $err\n";
+	chomp $out;
+	return $out;
 }
 
 # session(NODE)

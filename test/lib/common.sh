@@ -123,6 +123,13 @@ build_mock()
 		"$top/test/fault/mock_kafka.c" -lrdkafka
 }
 
+# build_tools: what tests do to a Kafka
+build_tools()
+{
+	run gcc -O2 -Wall -Wextra -Werror -o "$top/build/kafka_tool" \
+		"$top/test/lib/kafka_tool.c" -lrdkafka
+}
+
 # make_sandbox: $work and $user
 make_sandbox()
 {
