@@ -106,10 +106,12 @@ ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
 REGRESS_KAFKA = \
 	format_json \
 	format_raw \
+	ingest \
 	publish
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE = \
+	ingest \
 	publish
 
 # These prepare a bare machine themselves, where there may be no pg_config yet.
