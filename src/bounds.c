@@ -26,6 +26,8 @@
 
 static void bad_value(const char *option, const char *value,
 					  const char *hint) pg_attribute_noreturn();
+static Datum parse_value(PGFunction input, const char *option,
+						 const char *value);
 static bool parse_digits(const char **p, int64 max, int64 *result);
 static bool parse_word(const char *word, PubsubOffset *offset);
 static void parse_member(const char *option, const char *value,
@@ -61,8 +63,43 @@ bad_value(const char *option, const char *value, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("invalid value for \"%s\": \"%s\"", option, value),
+			 errmsg("invalid value for option \"%s\": \"%s\"", option, value),
 			 errhint("%s", hint)));
+}
+
+/*
+ * parse_value
+ *	  Calls an input function; what it does not like is a bad option value.
+ */
+static Datum
+parse_value(PGFunction input, const char *option, const char *value)
+{
+	MemoryContext oldcxt = CurrentMemoryContext;
+	Datum		result = (Datum) 0;
+
+	PG_TRY();
+	{
+		result = DirectFunctionCall3(input, CStringGetDatum(value),
+									 ObjectIdGetDatum(InvalidOid),
+									 Int32GetDatum(-1));
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(oldcxt);
+		edata = CopyErrorData();
+		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for option \"%s\": \"%s\"", option,
+						value),
+				 errdetail_internal("%s", edata->message)));
+	}
+	PG_END_TRY();
+	return result;
 }
 
 /*
@@ -187,8 +224,7 @@ pubsub_bounds_parse_offsets(const char *option, const char *value,
 		return spec;
 	}
 
-	json = DatumGetJsonbP(DirectFunctionCall1(jsonb_in,
-											  CStringGetDatum(value)));
+	json = DatumGetJsonbP(parse_value(jsonb_in, option, value));
 	spec->offsets = palloc(VARSIZE(json) * sizeof(PubsubOffset));
 	it = JsonbIteratorInit(&json->root);
 	while ((token = JsonbIteratorNext(&it, &val, false)) != WJB_DONE)
@@ -261,10 +297,7 @@ pubsub_bounds_parse_time(const char *option, const char *value)
 {
 	TimestampTz result;
 
-	result = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-													 CStringGetDatum(value),
-													 ObjectIdGetDatum(InvalidOid),
-													 Int32GetDatum(-1)));
+	result = DatumGetTimestampTz(parse_value(timestamptz_in, option, value));
 	if (TIMESTAMP_NOT_FINITE(result))
 		bad_value(option, value, "Give a finite point in time.");
 	return result;
