@@ -38,7 +38,7 @@ struct PubsubTarget
 	PubsubSession *session;
 	PubsubSink *sink;
 	int64		nmessages;		/* in the log */
-	bool		stale;			/* its definition changed: not for new messages */
+	bool		stale;			/* definition changed: takes no new message */
 };
 
 /* Where a subtransaction's messages start */
@@ -70,6 +70,7 @@ static void invalidate_rel(Datum arg, Oid relid);
 static void invalidate_all(Datum arg, int cacheid, uint32 hashvalue);
 static void notice_serializable(void);
 static void add_error_context(void *arg);
+static PendingMark *innermost_mark(void);
 static void mark_subxact(void);
 static void truncate_to_mark(const PendingMark *mark);
 static void publish_message(PublishContext *context,
@@ -297,6 +298,14 @@ add_error_context(void *arg)
 			   target->nmessages + 1, target->table->options.topic);
 }
 
+static PendingMark *
+innermost_mark(void)
+{
+	if (slist_is_empty(&marks))
+		return NULL;
+	return slist_head_element(PendingMark, node, &marks);
+}
+
 /*
  * mark_subxact
  *	  Sets the mark of the current subtransaction, unless it is there.
@@ -306,12 +315,9 @@ mark_subxact(void)
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	int			ntargets = list_length(targets);
-	PendingMark *mark;
+	PendingMark *mark = innermost_mark();
 
-	if (nest_level == 1)
-		return;
-	if (!slist_is_empty(&marks) &&
-		slist_head_element(PendingMark, node, &marks)->nest_level == nest_level)
+	if (nest_level == 1 || (mark != NULL && mark->nest_level == nest_level))
 		return;
 
 	mark = MemoryContextAlloc(pending_cxt,
@@ -332,20 +338,16 @@ mark_subxact(void)
 void
 pubsub_pending_subxact_commit(int nest_level)
 {
-	PendingMark *mark;
-	int			parent_level = 1;
+	PendingMark *mark = innermost_mark();
+	PendingMark *outer;
 
-	if (slist_is_empty(&marks))
-		return;
-	mark = slist_head_element(PendingMark, node, &marks);
-	if (mark->nest_level < nest_level)
+	if (mark == NULL || mark->nest_level < nest_level)
 		return;
 
 	slist_pop_head_node(&marks);
-	if (!slist_is_empty(&marks))
-		parent_level = slist_head_element(PendingMark, node, &marks)->nest_level;
-	if (parent_level == nest_level - 1)
-		pfree(mark);			/* the parent's own mark is before it */
+	outer = innermost_mark();
+	if ((outer != NULL ? outer->nest_level : 1) == nest_level - 1)
+		pfree(mark);			/* the parent has one before it, or needs none */
 	else
 	{
 		mark->nest_level = nest_level - 1;
@@ -360,12 +362,10 @@ pubsub_pending_subxact_commit(int nest_level)
 void
 pubsub_pending_subxact_abort(int nest_level)
 {
-	while (!slist_is_empty(&marks))
-	{
-		PendingMark *mark = slist_head_element(PendingMark, node, &marks);
+	PendingMark *mark;
 
-		if (mark->nest_level < nest_level)
-			break;
+	while ((mark = innermost_mark()) != NULL && mark->nest_level >= nest_level)
+	{
 		truncate_to_mark(mark);
 		slist_pop_head_node(&marks);
 		pfree(mark);
@@ -386,12 +386,6 @@ truncate_to_mark(const PendingMark *mark)
 		target->nmessages = i < mark->ntargets ? mark->nmessages[i] : 0;
 		i++;
 	}
-}
-
-bool
-pubsub_pending_any(void)
-{
-	return pubsub_log_end() > 0;
 }
 
 /*

@@ -347,7 +347,6 @@ extern void pubsub_pending_add(PubsubTarget *target,
 							   const PubsubMessage *message);
 
 /* called by xact.c only */
-extern bool pubsub_pending_any(void);
 extern void pubsub_pending_pre_commit(void);
 extern void pubsub_pending_subxact_commit(int nest_level);
 extern void pubsub_pending_subxact_abort(int nest_level);	/* never throws */
