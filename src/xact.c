@@ -5,8 +5,8 @@
  *
  * The whole policy:
  *
- *	PRE_COMMIT	messages to publish are sent and confirmed, the requests for
- *				acknowledgements are built; any failure aborts the transaction
+ *	PRE_COMMIT	the requests for acknowledgements are built, messages to publish
+ *				are sent and confirmed; any failure aborts the transaction
  *	COMMIT		the acknowledgements are sent; the commit is done, so nothing
  *				here may raise an error: with an xid that would be a PANIC
  *	ABORT		messages to publish are forgotten, messages read are given back
@@ -154,8 +154,8 @@ xact_callback(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-			pubsub_pending_pre_commit();
 			prepare_acks();
+			pubsub_pending_pre_commit();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
