@@ -400,10 +400,6 @@ pubsub_bounds_apply_start(const PubsubTable *table,
 
 		range->start = resolve_offset(find_offset(spec, range->partition),
 									  range->low, range->high);
-		range->start = pubsub_bounds_check_loss(table, "start offset",
-												range->partition,
-												range->start, range->low,
-												range->high);
 	}
 }
 

@@ -23,7 +23,6 @@
 static void store_start(PubsubReader *reader);
 static int	compare_positions(const void *a, const void *b, void *arg);
 static bool take_range(PubsubReader *reader, int i);
-static int64 check_position(PubsubReader *reader, int i, int64 wanted);
 
 /*
  * pubsub_consume_start
@@ -180,7 +179,8 @@ take_range(PubsubReader *reader, int i)
 						  reader->spec.group_id, 1, position);
 	position->changed = changed;
 	if (position->exists)
-		start = check_position(reader, i, position->next_offset);
+		start = pubsub_reader_check_start(reader, i, "stored position",
+										  position->next_offset);
 	if (start >= range->end)
 		return false;
 
@@ -191,33 +191,6 @@ take_range(PubsubReader *reader, int i)
 	reader->assigned.ranges = range;
 	pubsub_reader_assign(reader);
 	return true;
-}
-
-/*
- * check_position
- *	  A stored position must be within what the partition holds.
- *
- * Under read_committed "high" is the last stable offset; a position above it
- * is no loss as long as it is not above the high watermark, too.
- */
-static int64
-check_position(PubsubReader *reader, int i, int64 wanted)
-{
-	PubsubRange *range = &reader->ranges.ranges[i];
-	int64		high = range->high;
-
-	if (wanted > high)
-	{
-		int64	   *offsets = palloc(reader->ranges.nranges * sizeof(int64));
-
-		pubsub_reader_look_up(reader, PUBSUB_LOOKUP_HIGH_WATERMARK, 0,
-							  offsets);
-		high = Max(high, offsets[i]);
-		pfree(offsets);
-	}
-	return pubsub_bounds_check_loss(reader->table, "stored position",
-									range->partition, wanted, range->low,
-									high);
 }
 
 /*

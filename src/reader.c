@@ -396,12 +396,46 @@ pubsub_reader_apply_start(PubsubReader *reader)
 								  &reader->ranges);
 	}
 	else if (spec->start_offsets)
+	{
 		pubsub_bounds_apply_start(table,
 								  pubsub_bounds_parse_offsets("start_offsets",
 															  spec->start_offsets,
 															  table->options.topic,
 															  PUBSUB_OFFSET_EARLIEST),
 								  &reader->ranges);
+		for (int i = 0; i < reader->ranges.nranges; i++)
+			reader->ranges.ranges[i].start =
+				pubsub_reader_check_start(reader, i, "start offset",
+										  reader->ranges.ranges[i].start);
+	}
+}
+
+/*
+ * pubsub_reader_check_start
+ *	  A start that the user or a position gives must be within what the
+ *	  partition holds.  Returns where to start.
+ *
+ * Under read_committed "high" is the last stable offset; a start above it is
+ * no loss as long as it is not above the high watermark, too.
+ */
+int64
+pubsub_reader_check_start(PubsubReader *reader, int i, const char *what,
+						  int64 wanted)
+{
+	PubsubRange *range = &reader->ranges.ranges[i];
+	int64		high = range->high;
+
+	if (wanted > high)
+	{
+		int64	   *offsets = palloc(reader->ranges.nranges * sizeof(int64));
+
+		pubsub_reader_look_up(reader, PUBSUB_LOOKUP_HIGH_WATERMARK, 0,
+							  offsets);
+		high = Max(high, offsets[i]);
+		pfree(offsets);
+	}
+	return pubsub_bounds_check_loss(reader->table, what, range->partition,
+									wanted, range->low, high);
 }
 
 /*
