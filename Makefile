@@ -107,7 +107,8 @@ REGRESS_KAFKA = \
 	format_json \
 	format_raw \
 	ingest \
-	publish
+	publish \
+	read
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE = \

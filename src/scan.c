@@ -25,6 +25,7 @@
 #include "parser/parsetree.h"
 #include "utils/tuplestore.h"
 
+#include "read_func.h"
 #include "scan.h"
 
 /* Ranges that EXPLAIN ANALYZE shows without VERBOSE */
@@ -165,6 +166,8 @@ pubsubIterateForeignScan(ForeignScanState *node)
 		open_reader(node);
 	if (!next_row(state, slot))
 	{
+		pubsub_report_stop(state->reader);
+
 		/* so that a union of many topics reads them one after the other */
 		if (state->kept || !state->rescans)
 			close_reader(state);
