@@ -355,8 +355,8 @@ push_string(PubsubDecoder *decoder, JsonbParseState **state,
 	size = pg_b64_enc_len(bytes.len);
 	base64 = palloc(sizeof(prefix) + size);
 	memcpy(base64, prefix, sizeof(prefix) - 1);
-	size = pg_b64_encode(bytes.data, bytes.len, base64 + sizeof(prefix) - 1,
-						 size);
+	size = pg_b64_encode((const void *) bytes.data, bytes.len,
+						 base64 + sizeof(prefix) - 1, size);
 
 	if (token == WJB_KEY)
 	{

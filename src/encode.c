@@ -472,7 +472,7 @@ base64_bytes(const JsonbValue *value, PubsubBytes *bytes)
 	buffer = palloc(size + 1);
 	bytes->data = buffer;
 	bytes->len = pg_b64_decode(string.val.string.val, string.val.string.len,
-							   buffer, size);
+							   (void *) buffer, size);
 	return bytes->len >= 0;
 }
 
