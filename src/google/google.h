@@ -171,6 +171,7 @@ typedef struct GoogleTransfer
 	bool		failed;			/* no complete answer; why: */
 	PubsubErrorKind kind;
 	char		words[300];
+	const char *hint;
 	bool		retriable;
 	int			http_status;
 	GoogleBuffer answer_headers;	/* lines "name: value", trailers too */

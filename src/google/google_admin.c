@@ -130,8 +130,6 @@ google_admin_step(PubsubSession *base, int slice_ms, PubsubError *error)
 								 GOOGLE_STATUS_NOT_FOUND))
 				return PUBSUB_OK;
 			*error = call->error;
-			if (error->kind == PUBSUB_ERROR_CONNECT)
-				return PUBSUB_FAILED;
 
 			/* what a new subscription does not find is its topic */
 			if (is_topic || (is_create &&

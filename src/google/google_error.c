@@ -98,11 +98,15 @@ google_error_from_status(PubsubError *error, int status, const char *words)
 
 /*
  * google_error_object
- *	  Names the thing at fault.
+ *	  Names the thing at fault, unless the fault is not in a thing.
  */
 void
 google_error_object(PubsubError *error, const char *kind, const char *name)
 {
+	if (error->kind == PUBSUB_ERROR_CONNECT ||
+		error->kind == PUBSUB_ERROR_AUTH ||
+		error->kind == PUBSUB_ERROR_MEMORY)
+		return;
 	snprintf(error->object, sizeof(error->object), "%s \"%s\"", kind, name);
 }
 

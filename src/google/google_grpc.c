@@ -85,6 +85,7 @@ struct GoogleBlock
 static bool set_up_call(GoogleCall *call, GoogleHttp *http, int timeout_ms);
 static void start_attempt(GoogleCall *call);
 static void finish_attempt(GoogleCall *call);
+static int	status_from_text(const char *text);
 static void fail_attempt(GoogleCall *call, int status, const char *words,
 						 bool retriable);
 static void schedule_attempt(GoogleCall *call);
@@ -275,8 +276,9 @@ static void
 finish_attempt(GoogleCall *call)
 {
 	GoogleTransfer *transfer = &call->transfer;
+	int			status;
 	char	   *text;
-	char	   *words;
+	char	   *words = NULL;
 	char		buffer[100];
 
 	if (transfer->failed)
@@ -289,35 +291,25 @@ finish_attempt(GoogleCall *call)
 		call->error.kind = transfer->kind;
 		strlcpy(call->error.detail, transfer->words,
 				sizeof(call->error.detail));
+		strlcpy(call->error.hint, transfer->hint,
+				sizeof(call->error.hint));
 		return;
 	}
 
 	text = google_http_header(transfer, "grpc-status");
-	if (text == NULL && transfer->http_status != 200)
-	{
-		int			status = google_status_from_http(transfer->http_status);
-
-		snprintf(buffer, sizeof(buffer), "The server answered with HTTP %d.",
-				 transfer->http_status);
-		fail_attempt(call, status, buffer,
-					 methods[call->method].retry & STATUS(status));
-		return;
-	}
-	if (text == NULL)
+	if (text == NULL && transfer->http_status == 200)
 	{
 		fail_attempt(call, GOOGLE_STATUS_UNKNOWN,
 					 "The answer of the server has no gRPC status.",
 					 ++call->broken < MAX_BROKEN);
 		return;
 	}
-	call->status = atoi(text);
-	if (call->status < 0 || call->status > GOOGLE_STATUS_UNAUTHENTICATED ||
-		(call->status == GOOGLE_STATUS_OK && strcmp(text, "0") != 0))
-		call->status = GOOGLE_STATUS_UNKNOWN;
-	free(text);
-
-	if (call->status == GOOGLE_STATUS_OK)
+	status = text ? status_from_text(text) :
+		google_status_from_http(transfer->http_status);
+	if (status == GOOGLE_STATUS_OK)
 	{
+		free(text);
+		call->status = status;
 		if (answer_is_whole(call))
 			call->state = GOOGLE_CALL_OK;
 		else
@@ -327,20 +319,44 @@ finish_attempt(GoogleCall *call)
 		return;
 	}
 
-	if (call->status == GOOGLE_STATUS_UNAUTHENTICATED && !call->renewed &&
+	if (status == GOOGLE_STATUS_UNAUTHENTICATED && !call->renewed &&
 		google_auth_renew(&call->client->auth))
 	{
+		free(text);
 		call->renewed = true;
 		start_attempt(call);
 		return;
 	}
 
-	words = google_http_header(transfer, "grpc-message");
-	if (words)
-		percent_decode(words);
-	fail_attempt(call, call->status, words,
-				 methods[call->method].retry & STATUS(call->status));
+	if (text)
+	{
+		words = google_http_header(transfer, "grpc-message");
+		if (words)
+			percent_decode(words);
+	}
+	else
+	{
+		snprintf(buffer, sizeof(buffer), "The server answered with HTTP %d.",
+				 transfer->http_status);
+		words = strdup(buffer);
+	}
+	fail_attempt(call, status, words,
+				 methods[call->method].retry & STATUS(status));
 	free(words);
+	free(text);
+}
+
+/* A status that nobody knows is UNKNOWN, as the specification says. */
+static int
+status_from_text(const char *text)
+{
+	char	   *end;
+	long		status = strtol(text, &end, 10);
+
+	if (end == text || *end != '\0' || status < 0 ||
+		status > GOOGLE_STATUS_UNAUTHENTICATED)
+		return GOOGLE_STATUS_UNKNOWN;
+	return (int) status;
 }
 
 /*

@@ -44,6 +44,8 @@ StaticAssertDecl(LIBCURL_VERSION_NUM >= 0x075700,
  */
 #define VERSION_MULTIPLEX		0x080e01
 
+#define HINT_ENDPOINT	"Check the \"endpoint\" option of the server."
+
 /* An answer bigger than this is refused */
 #define MAX_ANSWER_BYTES		(512 * 1024 * 1024)
 #define MAX_ANSWER_HEADERS		(1024 * 1024)
@@ -57,6 +59,9 @@ struct GoogleHttp
 	int64		curl_at;		/* when curl wants to be called; -1 = never */
 	int64		wake_at;		/* when our caller does; -1 = never */
 };
+
+/* Asked once: curl_version_info() is not for two threads at a time. */
+static unsigned int version_num = 0;
 
 static int	socket_callback(CURL *easy, curl_socket_t fd, int what,
 							void *arg, void *socket_arg);
@@ -78,18 +83,15 @@ static void fail_transfer(GoogleTransfer *transfer, PubsubErrorKind kind,
 bool
 google_http_init(PubsubError *error)
 {
-	static bool done = false;
-
-	if (!done)
+	if (version_num > 0)
+		return true;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 	{
-		if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		{
-			pubsub_error_set(error, PUBSUB_ERROR_OTHER,
-							 "libcurl could not be initialised.");
-			return false;
-		}
-		done = true;
+		pubsub_error_set(error, PUBSUB_ERROR_OTHER,
+						 "libcurl could not be initialised.");
+		return false;
 	}
+	version_num = curl_version_info(CURLVERSION_NOW)->version_num;
 	return true;
 }
 
@@ -134,7 +136,7 @@ google_http_create(const GoogleClient *client, PubsubError *error)
 							  http) == CURLM_OK &&
 			curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
 							  8L) == CURLM_OK;
-		if (curl_version_info(CURLVERSION_NOW)->version_num < VERSION_MULTIPLEX)
+		if (version_num < VERSION_MULTIPLEX)
 			ok = ok && curl_multi_setopt(http->multi,
 										 CURLMOPT_MAX_CONCURRENT_STREAMS,
 										 1L) == CURLM_OK;
@@ -389,8 +391,7 @@ setup_easy(GoogleHttp *http, GoogleTransfer *transfer, const char *path,
 	SETOPT(CURLOPT_TIMEOUT_MS, (long) timeout_ms);
 	SETOPT(CURLOPT_BUFFERSIZE, 131072L);
 
-	if (!client->tls &&
-		curl_version_info(CURLVERSION_NOW)->version_num < VERSION_H2C_REUSE)
+	if (!client->tls && version_num < VERSION_H2C_REUSE)
 	{
 		SETOPT(CURLOPT_FRESH_CONNECT, 1L);
 		SETOPT(CURLOPT_FORBID_REUSE, 1L);
@@ -489,11 +490,13 @@ static void
 finish_transfer(GoogleTransfer *transfer, CURLcode code)
 {
 	CURL	   *easy = transfer->easy;
+	bool		tls = transfer->http->client->tls;
 	long		value = 0;
 	double		connected = 0;
 	PubsubErrorKind kind = PUBSUB_ERROR_LOST;
 	bool		retriable = true;
 
+	transfer->hint = "";
 	(void) curl_multi_remove_handle(transfer->http->multi, easy);
 	transfer->http = NULL;
 	transfer->done = true;
@@ -517,26 +520,32 @@ finish_transfer(GoogleTransfer *transfer, CURLcode code)
 	{
 		case CURLE_COULDNT_CONNECT:
 			kind = PUBSUB_ERROR_CONNECT;
+			transfer->hint = HINT_ENDPOINT;
 			break;
 		case CURLE_OPERATION_TIMEDOUT:
 			kind = connected > 0 ? PUBSUB_ERROR_LOST : PUBSUB_ERROR_CONNECT;
 			retriable = false;
 			break;
 		case CURLE_COULDNT_RESOLVE_HOST:
-		case CURLE_COULDNT_RESOLVE_PROXY:
 		case CURLE_URL_MALFORMAT:
 		case CURLE_UNSUPPORTED_PROTOCOL:
-		case CURLE_SSL_CONNECT_ERROR:
-		case CURLE_PEER_FAILED_VERIFICATION:
-		case CURLE_SSL_CERTPROBLEM:
-		case CURLE_SSL_CIPHER:
-		case CURLE_SSL_CACERT_BADFILE:
-		case CURLE_SSL_ISSUER_ERROR:
-		case CURLE_SSL_ENGINE_NOTFOUND:
-		case CURLE_SSL_ENGINE_SETFAILED:
-		case CURLE_SSL_ENGINE_INITFAILED:
 			kind = PUBSUB_ERROR_CONNECT;
 			retriable = false;
+			transfer->hint = HINT_ENDPOINT;
+			break;
+		case CURLE_SSL_CONNECT_ERROR:
+		case CURLE_SSL_CIPHER:
+			kind = PUBSUB_ERROR_CONNECT;
+			retriable = false;
+			transfer->hint = "Check the \"endpoint\" option of the server: does that port speak TLS?";
+			break;
+		case CURLE_PEER_FAILED_VERIFICATION:
+		case CURLE_SSL_CERTPROBLEM:
+		case CURLE_SSL_CACERT_BADFILE:
+		case CURLE_SSL_ISSUER_ERROR:
+			kind = PUBSUB_ERROR_CONNECT;
+			retriable = false;
+			transfer->hint = "Check the options \"ssl_ca_pem\" and \"ssl_ca_location\" of the server, and the host name in \"endpoint\".";
 			break;
 		case CURLE_OUT_OF_MEMORY:
 			kind = PUBSUB_ERROR_MEMORY;
@@ -553,6 +562,9 @@ finish_transfer(GoogleTransfer *transfer, CURLcode code)
 							  false);
 			return;
 		default:
+			/* cut off without a word, as a TLS port does */
+			if (!tls && transfer->answer_headers.len == 0)
+				transfer->hint = "Check the \"endpoint\" option of the server: does that port expect https://?";
 			break;
 	}
 	if (transfer->words[0] == '\0')

@@ -103,8 +103,9 @@ static Batch *get_batch(GoogleSink *sink, Lane *lane, size_t size);
 static bool batch_is_full(const GoogleSink *sink, const Batch *batch,
 						  size_t more);
 static void free_batch(Batch *batch);
-static void start_batches(GoogleSink *sink, bool flush);
-static bool finish_batch(GoogleSink *sink, Batch *batch);
+static bool start_batches(GoogleSink *sink, bool flush);
+static bool finish_batches(GoogleSink *sink, PubsubError *error);
+static void finish_batch(GoogleSink *sink, Batch *batch);
 
 static PubsubSink *
 google_sink_open(PubsubSession *base, const PubsubSinkSpec *spec,
@@ -191,8 +192,7 @@ google_sink_ready(PubsubSink *base, int slice_ms, PubsubError *error)
 			if (sink->look->status == GOOGLE_STATUS_PERMISSION_DENIED)
 				break;
 			*error = sink->look->error;
-			if (error->kind != PUBSUB_ERROR_CONNECT)
-				google_error_object(error, "topic", sink->topic);
+			google_error_object(error, "topic", sink->topic);
 			status = PUBSUB_FAILED;
 			break;
 		case GOOGLE_CALL_WAITING:
@@ -575,52 +575,44 @@ free_batch(Batch *batch)
 
 /*
  * google_sink_drain
- *	  Takes in answers and starts requests.
+ *	  Takes in answers and starts requests, until there is nothing of either.
+ *
+ * Stopping short of that would be a mistake: an answer that has come in does
+ * not make the descriptor readable again.
  */
 static PubsubStatus
 google_sink_drain(PubsubSink *base, bool flush, PubsubError *error)
 {
 	GoogleSink *sink = (GoogleSink *) base;
-	dlist_mutable_iter iter;
+	bool		busy = true;
 
-	google_http_run(sink->http, 0);
-	dlist_foreach_modify(iter, &sink->in_flight)
+	while (busy)
 	{
-		Batch	   *batch = dlist_container(Batch, node, iter.cur);
-
-		switch (google_call_check(batch->call))
+		google_http_run(sink->http, 0);
+		busy = finish_batches(sink, error);
+		if (sink->failed)
 		{
-			case GOOGLE_CALL_OK:
-			case GOOGLE_CALL_FAILED:
-				if (!finish_batch(sink, batch))
-				{
-					*error = sink->error;
-					return PUBSUB_FAILED;
-				}
-				break;
-			case GOOGLE_CALL_WAITING:
-				*error = batch->call->error;
-				break;
-			default:
-				break;
+			*error = sink->error;
+			return PUBSUB_FAILED;
 		}
-	}
-	if (sink->failed)
-	{
-		*error = sink->error;
-		return PUBSUB_FAILED;
-	}
 
-	/* with a full queue there is nothing to wait for */
-	start_batches(sink, flush || sink->nqueued >= MAX_QUEUED ||
-				  sink->queued_bytes > MAX_QUEUED_BYTES / 2);
-	google_http_run(sink->http, 0);
+		/* with a full queue there is nothing to linger for */
+		if (start_batches(sink, flush || sink->nqueued >= MAX_QUEUED ||
+						  sink->queued_bytes > MAX_QUEUED_BYTES / 2))
+			busy = true;
+	}
 	return sink->nqueued == 0 ? PUBSUB_DONE : PUBSUB_AGAIN;
 }
 
-static void
+/*
+ * start_batches
+ *	  Starts requests, as many as may be in flight.  False = none.
+ */
+static bool
 start_batches(GoogleSink *sink, bool flush)
 {
+	bool		started = false;
+
 	while (sink->nin_flight < MAX_IN_FLIGHT)
 	{
 		Lane	   *lane;
@@ -644,14 +636,49 @@ start_batches(GoogleSink *sink, bool flush)
 		list_lane(sink, lane);
 		google_call_start(batch->call, sink->http,
 						  sink->session->client.request_timeout);
+		started = true;
 	}
+	return started;
+}
+
+/*
+ * finish_batches
+ *	  Takes in the answers that are there.  False = none.
+ */
+static bool
+finish_batches(GoogleSink *sink, PubsubError *error)
+{
+	dlist_mutable_iter iter;
+	bool		finished = false;
+
+	dlist_foreach_modify(iter, &sink->in_flight)
+	{
+		Batch	   *batch = dlist_container(Batch, node, iter.cur);
+
+		switch (google_call_check(batch->call))
+		{
+			case GOOGLE_CALL_OK:
+			case GOOGLE_CALL_FAILED:
+				finish_batch(sink, batch);
+				finished = true;
+				break;
+			case GOOGLE_CALL_WAITING:
+				*error = batch->call->error;
+				break;
+			default:
+				break;
+		}
+		if (sink->failed)
+			break;
+	}
+	return finished;
 }
 
 /*
  * finish_batch
- *	  The answer is there.  False = the sink has failed.
+ *	  The answer is there.  A failure is the whole sink's.
  */
-static bool
+static void
 finish_batch(GoogleSink *sink, Batch *batch)
 {
 	GoogleCall *call = batch->call;
@@ -678,11 +705,10 @@ finish_batch(GoogleSink *sink, Batch *batch)
 	{
 		sink->failed = true;
 		sink->error = call->error;
-		if (sink->error.kind != PUBSUB_ERROR_CONNECT)
-			google_error_object(&sink->error, "topic", sink->topic);
+		google_error_object(&sink->error, "topic", sink->topic);
 		if (batch->nmessages == 1)
 			sink->error.message_no = batch->first_no;
-		return false;
+		return;
 	}
 
 	sink->base.ndelivered += batch->nmessages;
@@ -696,7 +722,6 @@ finish_batch(GoogleSink *sink, Batch *batch)
 		list_lane(sink, batch->lane);
 	}
 	free_batch(batch);
-	return true;
 }
 
 /*

@@ -194,8 +194,7 @@ google_source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 				break;
 			}
 			*error = source->look->error;
-			if (error->kind != PUBSUB_ERROR_CONNECT)
-				google_error_object(error, "subscription",
+			google_error_object(error, "subscription",
 									source->hold->subscription);
 			status = PUBSUB_FAILED;
 			break;
@@ -323,10 +322,9 @@ google_source_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
 		}
 		if (google_now_ms() < source->pull_at)
 			google_http_wake_at(source->http, source->pull_at);
-		else if (start_pull(source, max_messages, error))
-			google_http_run(source->http, 0);
-		else
+		else if (!start_pull(source, max_messages, error))
 			return PUBSUB_FAILED;
+		/* the descriptor is readable now, for the pull to be sent */
 	}
 	return PUBSUB_AGAIN;
 }
@@ -381,8 +379,7 @@ finish_pull(GoogleSource *source, PubsubBatch *batch, PubsubError *error)
 			if (source->pull->status == GOOGLE_STATUS_DEADLINE_EXCEEDED)
 				break;			/* how the service says "nothing" */
 			*error = source->pull->error;
-			if (error->kind != PUBSUB_ERROR_CONNECT)
-				google_error_object(error, "subscription",
+			google_error_object(error, "subscription",
 									source->hold->subscription);
 			status = PUBSUB_FAILED;
 			break;
