@@ -7,9 +7,10 @@
  * librdkafka, with its threads.  Everything of the library that could block
  * without a bound happens in a thread of its own (kafka_handle_close).
  *
- * Callbacks of the library run either inside rd_kafka_poll and its like, in
- * the backend's thread, or (log_cb, the check of certificates) in a thread of
- * the library; none of them does more than note something in the KafkaHandle.
+ * Callbacks of the library run inside rd_kafka_poll and its like, in the
+ * backend's thread, but for the check of certificates, which runs in a thread
+ * of the library.  None of them does more than note something in the
+ * KafkaHandle.
  *
  * IDENTIFICATION
  *		src/kafka/kafka.h

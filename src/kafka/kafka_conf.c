@@ -407,17 +407,21 @@ conf_create(const PubsubOptions *options, PubsubError *error)
 		set_secret(conf, "ssl.key.password", options->ssl_key_password,
 				   error) &&
 
-	/* a silent host is reported before the connect timeout */
+	/*
+	 * A silent host is to be reported before the connect timeout.  The first
+	 * connection, too, waits for half the back-off (since some version 2).
+	 */
 		set_int(conf, "socket.connection.setup.timeout.ms",
 				Min(Max(options->connect_timeout / 2, 1000), 60000), error) &&
+		set(conf, "reconnect.backoff.ms", "20", error) &&
 		set(conf, "reconnect.backoff.max.ms", "1000", error) &&
 		set(conf, "socket.nagle.disable", "true", error) &&
 
 	/* so is a topic that goes away, and a wrong name creates none */
 		set(conf, "topic.metadata.propagation.max.ms", "1000", error) &&
 		set(conf, "allow.auto.create.topics", "false", error) &&
-		set(conf, "log.connection.close", "false", error) &&
-		set(conf, "log_level", "0", error) &&
+		set(conf, "log.queue", "true", error) &&
+		set(conf, "log_level", "6", error) &&
 
 	/* the signals are the backend's */
 		set(conf, "internal.termination.signal", "0", error);

@@ -54,8 +54,8 @@ static void *end_main(void *arg);
 static void destroy_handle(KafkaHandle *handle);
 static bool wait_for_ends(int timeout_ms);
 
-static void log_nothing(const rd_kafka_t *rk, int level, const char *facility,
-						const char *text);
+static void note_log(const rd_kafka_t *rk, int level, const char *facility,
+					 const char *text);
 static void note_error(rd_kafka_t *rk, int code, const char *text,
 					   void *opaque);
 static int	note_certificate(rd_kafka_t *rk, const char *broker_name,
@@ -197,7 +197,7 @@ kafka_handle_open(rd_kafka_type_t type, rd_kafka_conf_t *conf,
 	}
 
 	rd_kafka_conf_set_opaque(conf, handle);
-	rd_kafka_conf_set_log_cb(conf, log_nothing);
+	rd_kafka_conf_set_log_cb(conf, note_log);
 	rd_kafka_conf_set_error_cb(conf, note_error);
 	(void) rd_kafka_conf_set_ssl_cert_verify_cb(conf, note_certificate);
 	prepare_process();
@@ -218,6 +218,7 @@ kafka_handle_open(rd_kafka_type_t type, rd_kafka_conf_t *conf,
 		exit_registered = atexit(exit_with_handles) == 0;
 
 	handle->main_queue = rd_kafka_queue_get_main(handle->rk);
+	rd_kafka_set_log_queue(handle->rk, NULL);
 	rd_kafka_queue_io_event_enable(handle->main_queue, handle->wakeup[1],
 								   "", 1);
 	return handle;
@@ -495,13 +496,22 @@ exit_with_handles(void)
 }
 
 /*
- * log_nothing
- *		Replaces the library's log, which goes to stderr
+ * note_log
+ *		Takes the library's log, in the main thread, and drops nearly all of it
+ *
+ * Later versions report a connection that the other side closes, as a TLS
+ * port does when spoken to in plain text, in the log only.
  */
 static void
-log_nothing(const rd_kafka_t *rk, int level, const char *facility,
-			const char *text)
+note_log(const rd_kafka_t *rk, int level, const char *facility,
+		 const char *text)
 {
+	KafkaHandle *handle = rd_kafka_opaque(rk);
+	const char *message = strstr(text, "]: ");
+
+	if (strcmp(facility, "FAIL") == 0 && message != NULL &&
+		!handle->connected && handle->cause == RD_KAFKA_RESP_ERR_NO_ERROR)
+		kafka_cause_note(handle, RD_KAFKA_RESP_ERR__TRANSPORT, message + 3);
 }
 
 /*

@@ -161,6 +161,7 @@ kafka_cause_note(KafkaHandle *handle, rd_kafka_resp_err_t code,
 {
 	bool		refused = (code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
 						   code == RD_KAFKA_RESP_ERR__SSL);
+	char	   *suffix;
 
 	if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
 		return;
@@ -171,6 +172,11 @@ kafka_cause_note(KafkaHandle *handle, rd_kafka_resp_err_t code,
 
 	handle->cause = code;
 	strlcpy(handle->cause_text, text, sizeof(handle->cause_text));
+
+	/* "after 2ms in state SSL_HANDSHAKE" is not for users */
+	suffix = strstr(handle->cause_text, " (after ");
+	if (suffix != NULL)
+		*suffix = '\0';
 }
 
 /*
@@ -247,7 +253,8 @@ cause_hint(const KafkaHandle *handle, PubsubError *error)
 	else if (handle->x509_error != X509_V_OK)
 		hint = "Check \"ssl_ca_pem\" and \"bootstrap_servers\" of the server against the certificate of the broker.";
 	else if (handle->cause == RD_KAFKA_RESP_ERR__SSL ||
-			 strstr(error->detail, "security.protocol") != NULL)
+			 (!handle->connected &&
+			  strstr(error->detail, "Disconnected") != NULL))
 		hint = "Check that \"security_protocol\" of the server is the one of the broker's port.";
 	strlcpy(error->hint, hint, sizeof(error->hint));
 }

@@ -88,10 +88,12 @@ typedef struct KafkaSource
 	instr_time	woken_at;
 } KafkaSource;
 
-static PubsubStatus open_handle(KafkaSource *source, PubsubError *error);
+static KafkaHandle *open_handle(KafkaSource *source, rd_kafka_conf_t *conf,
+								PubsubError *error);
 static PubsubStatus take_metadata(KafkaSource *source, int slice_ms,
 								  PubsubError *error);
-static PubsubStatus open_uncommitted(KafkaSource *source, PubsubError *error);
+static PubsubStatus open_uncommitted(KafkaSource *source, int slice_ms,
+									 PubsubError *error);
 static PubsubStatus query_offsets(KafkaSource *source, KafkaHandle *handle,
 								  int64 time_ms, int slice_ms,
 								  const PubsubRange *ranges, int nranges,
@@ -191,14 +193,21 @@ source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 			   PubsubError *error)
 {
 	KafkaSource *source = (KafkaSource *) base;
+	const rd_kafka_conf_t *conf;
 	PubsubStatus status = PUBSUB_OK;
 
 	switch (source->step)
 	{
 		case RESOLVE_CONNECT:
-			status = open_handle(source, error);
-			if (status != PUBSUB_OK)
-				return status;
+			source->handle = open_handle(source, source->conf, error);
+			source->conf = NULL;
+			if (source->handle == NULL)
+				return PUBSUB_FAILED;
+			conf = rd_kafka_conf(source->handle->rk);
+			source->max_messages =
+				kafka_conf_get_int(conf, "queued.min.messages");
+			source->max_bytes =
+				kafka_conf_get_int(conf, "queued.max.messages.kbytes") * 1024;
 			source->step = RESOLVE_METADATA;
 			/* FALLTHROUGH */
 
@@ -251,32 +260,27 @@ source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 	return status;
 }
 
-static PubsubStatus
-open_handle(KafkaSource *source, PubsubError *error)
+/*
+ * open_handle
+ *		Starts a handle with a queue and the topic; takes conf over
+ */
+static KafkaHandle *
+open_handle(KafkaSource *source, rd_kafka_conf_t *conf, PubsubError *error)
 {
 	KafkaHandle *handle;
 
-	/* conf is the handle's from here on, even if that fails */
-	handle = kafka_handle_open(RD_KAFKA_CONSUMER, source->conf,
+	handle = kafka_handle_open(RD_KAFKA_CONSUMER, conf,
 							   source->base.session->options, error);
-	source->conf = NULL;
-	source->handle = handle;
 	if (handle == NULL)
-		return PUBSUB_FAILED;
+		return NULL;
 	kafka_handle_add_queue(handle);
 	handle->topic = rd_kafka_topic_new(handle->rk, source->topic, NULL);
-	if (handle->topic == NULL)
-	{
-		kafka_error_set(error, rd_kafka_last_error(), NULL);
-		kafka_error_object(error, source->topic, -1);
-		return PUBSUB_FAILED;
-	}
-
-	source->max_messages = kafka_conf_get_int(rd_kafka_conf(handle->rk),
-											  "queued.min.messages");
-	source->max_bytes = kafka_conf_get_int(rd_kafka_conf(handle->rk),
-										   "queued.max.messages.kbytes") * 1024;
-	return PUBSUB_OK;
+	if (handle->topic != NULL)
+		return handle;
+	kafka_error_set(error, rd_kafka_last_error(), NULL);
+	kafka_error_object(error, source->topic, -1);
+	kafka_handle_close(handle);
+	return NULL;
 }
 
 /*
@@ -330,7 +334,8 @@ source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
 		time_ms = TIME_LATEST;
 		if (source->read_committed)
 		{
-			PubsubStatus status = open_uncommitted(source, error);
+			PubsubStatus status = open_uncommitted(source, slice_ms,
+												   error);
 
 			if (status != PUBSUB_OK)
 				return status;
@@ -343,22 +348,32 @@ source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
 
 /*
  * open_uncommitted
- *		Makes sure of a handle that sees open transactions
+ *		A step: makes sure of a handle that sees open transactions
  */
 static PubsubStatus
-open_uncommitted(KafkaSource *source, PubsubError *error)
+open_uncommitted(KafkaSource *source, int slice_ms, PubsubError *error)
 {
+	const rd_kafka_metadata_t *metadata;
 	rd_kafka_conf_t *conf;
+	PubsubStatus status;
 
-	if (source->uncommitted != NULL)
+	if (source->uncommitted == NULL)
+	{
+		conf = rd_kafka_conf_dup(rd_kafka_conf(source->handle->rk));
+		(void) rd_kafka_conf_set(conf, "isolation.level", "read_uncommitted",
+								 NULL, 0);
+		source->uncommitted = open_handle(source, conf, error);
+		if (source->uncommitted == NULL)
+			return PUBSUB_FAILED;
+	}
+	if (source->uncommitted->connected)
 		return PUBSUB_OK;
-	conf = rd_kafka_conf_dup(rd_kafka_conf(source->handle->rk));
-	(void) rd_kafka_conf_set(conf, "isolation.level", "read_uncommitted",
-							 NULL, 0);
-	source->uncommitted = kafka_handle_open(RD_KAFKA_CONSUMER, conf,
-											source->base.session->options,
-											error);
-	return source->uncommitted != NULL ? PUBSUB_OK : PUBSUB_FAILED;
+	status = kafka_topic_metadata(source->uncommitted,
+								  source->uncommitted->topic, slice_ms,
+								  &metadata, error);
+	if (status == PUBSUB_OK)
+		rd_kafka_metadata_destroy(metadata);
+	return status;
 }
 
 /*
@@ -406,23 +421,21 @@ query_offsets(KafkaSource *source, KafkaHandle *handle, int64 time_ms,
 		kafka_cause_clear(handle);
 		return PUBSUB_OK;
 	}
-	if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
-		handle->ntimeouts++;
-	if (!kafka_error_is_transient(code))
+	if (partition < 0 && kafka_error_is_transient(code))
 	{
-		kafka_error_set(error, code, NULL);
-		kafka_error_object(error, source->topic, partition);
+		if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
+			handle->ntimeouts++;
+		return kafka_cause_get(handle, error);
+	}
+
+	kafka_error_set(error, code, NULL);
+	kafka_error_object(error, source->topic, partition);
+
+	/* metadata just had the topic, so what is unknown is not yet known */
+	if (!kafka_error_is_transient(code) && error->kind != PUBSUB_ERROR_NOT_FOUND)
 		return PUBSUB_FAILED;
-	}
-	if (partition >= 0)
-	{
-		/* answered at once; do not ask again at once */
-		rd_kafka_poll(handle->rk, Min(slice_ms, 50));
-		kafka_error_set(error, code, NULL);
-		kafka_error_object(error, source->topic, partition);
-		return PUBSUB_AGAIN;
-	}
-	return kafka_cause_get(handle, error);
+	rd_kafka_poll(handle->rk, Min(slice_ms, 50));
+	return PUBSUB_AGAIN;
 }
 
 /*
@@ -696,19 +709,23 @@ static void
 take_error(KafkaSource *source, const rd_kafka_message_t *m)
 {
 	PubsubError *failure = &source->failure;
-	int32		partition = m->rkt != NULL ? m->partition : -1;
+	const char *text = rd_kafka_message_errstr(m);
 
 	if (kafka_error_is_transient(m->err) ||
 		m->err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
 	{
-		kafka_cause_note(source->handle, m->err, rd_kafka_message_errstr(m));
+		kafka_cause_note(source->handle, m->err, text);
 		return;
 	}
 	if (source->failed)
 		return;
 	source->failed = true;
-	kafka_error_set(failure, m->err, rd_kafka_message_errstr(m));
-	kafka_error_object(failure, source->topic, partition);
+	kafka_error_set(failure, m->err, text);
+	if (failure->kind == PUBSUB_ERROR_DATA_LOSS && m->offset >= 0)
+		pubsub_error_set(failure, PUBSUB_ERROR_DATA_LOSS,
+						 "offset " INT64_FORMAT ": %s", m->offset, text);
+	kafka_error_object(failure, source->topic,
+					   m->rkt != NULL ? m->partition : -1);
 }
 
 static void
