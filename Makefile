@@ -112,6 +112,7 @@ REGRESS_KAFKA = \
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE = \
+	format \
 	ingest \
 	publish
 
