@@ -201,6 +201,9 @@ SELECT pg_temp.check('server', 'broker=kafka', 'bootstrap_servers=k:9092', 'ssl_
 SELECT pg_temp.check('server', 'broker=kafka', 'bootstrap_servers=k:9092', 'security_protocol=ssl',
 	'ssl_ca_location=/ca.pem', 'ssl_ca_pem=-----BEGIN CERTIFICATE-----');
 SELECT pg_temp.check('server', 'ssl_ca_location=ca.pem');
+SELECT pg_temp.check('server', 'broker=pubsub', 'ssl_ca_location=/ca.pem');
+SELECT pg_temp.check('server', 'broker=pubsub', 'endpoint=https://localhost:1', 'ssl_ca_location=/ca.pem');
+SELECT pg_temp.check('server', 'broker=pubsub', 'endpoint=http://localhost:1', 'ssl_ca_location=/ca.pem');
 SELECT pg_temp.check('mapping', 'auth=token');
 SELECT pg_temp.check('mapping', 'auth=service_account', 'access_token=hush');
 SELECT pg_temp.check('mapping', 'auth=none', 'access_token=hush');

@@ -287,6 +287,13 @@ check_server(const PubsubOptions *options)
 		options->security_protocol == PUBSUB_SECURITY_SASL_SSL;
 	bool		has_ssl = options->security_protocol == PUBSUB_SECURITY_SSL ||
 		options->security_protocol == PUBSUB_SECURITY_SASL_SSL;
+	bool		is_pubsub = options->broker != NULL &&
+		pubsub_option_brokers(options->broker) == PUBSUB_FOR_PUBSUB;
+
+	/* Pub/Sub is encrypted unless its endpoint says otherwise */
+	if (is_pubsub)
+		has_ssl = strncmp(options->endpoint, "http://",
+						  strlen("http://")) != 0;
 
 	if (is_kafka && options->bootstrap_servers == NULL)
 		ereport(ERROR,
@@ -313,6 +320,8 @@ check_server(const PubsubOptions *options)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("option \"%s\" has no effect without TLS",
 						options->ssl_ca_pem ? "ssl_ca_pem" : "ssl_ca_location"),
+				 is_pubsub ?
+				 errhint("Use an https:// endpoint.") :
 				 errhint("Set security_protocol to ssl or sasl_ssl.")));
 
 	if (options->ssl_ca_pem != NULL && options->ssl_ca_location != NULL)
