@@ -48,10 +48,11 @@ CREATE FUNCTION pubsub_read(
 	stop_read_time timestamptz DEFAULT NULL,
 	partitions integer[] DEFAULT NULL,
 	max_records bigint DEFAULT NULL,
-	max_read_time interval DEFAULT NULL)
+	max_read_time interval DEFAULT NULL,
+	timestamp_miss text DEFAULT NULL)
 	RETURNS SETOF anyelement
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION pubsub_read(anyelement, text, text, timestamptz, timestamptz, integer[], bigint, interval) IS 'reads a bounded slice, without effect on the broker';
+COMMENT ON FUNCTION pubsub_read(anyelement, text, text, timestamptz, timestamptz, integer[], bigint, interval, text) IS 'reads a bounded slice, without effect on the broker';
 
 CREATE FUNCTION pubsub_consume(
 	target anyelement,

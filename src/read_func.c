@@ -30,6 +30,7 @@
 #include "utils/tuplestore.h"
 #include "utils/typcache.h"
 
+#include "option.h"
 #include "pubsub_fdw.h"
 #include "read_func.h"
 
@@ -54,7 +55,8 @@ PG_FUNCTION_INFO_V1(pubsub_consume);
  * pubsub_read
  *	  (target anyelement, start_offsets text, stop_offsets text,
  *	  start_read_time timestamptz, stop_read_time timestamptz,
- *	  partitions int[], max_records bigint, max_read_time interval)
+ *	  partitions int[], max_records bigint, max_read_time interval,
+ *	  timestamp_miss text)
  *
  * NULL = the table's option.
  */
@@ -65,9 +67,10 @@ pubsub_read(PG_FUNCTION_ARGS)
 	bool		is_log = (table->driver->capabilities & PUBSUB_IS_LOG) != 0;
 	PubsubReadSpec spec;
 
-	for (int i = 1; i <= 5 && !is_log; i++)
+	for (int i = 1; i <= 8 && !is_log; i++)
 	{
-		if (!PG_ARGISNULL(i))
+		/* the limits, 6 and 7, are for all */
+		if (!PG_ARGISNULL(i) && i != 6 && i != 7)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_OPTION_NAME_NOT_FOUND),
 					 errmsg("foreign table %s has no offsets or partitions to choose from",
@@ -102,6 +105,11 @@ pubsub_read(PG_FUNCTION_ARGS)
 		spec.partitions = partitions_text(PG_GETARG_ARRAYTYPE_P(5));
 	take_limits(fcinfo, 6, 7, table, table->driver->default_scan_records,
 				table->driver->default_scan_time, &spec);
+	if (!PG_ARGISNULL(8))
+		pubsub_option_set(&table->options,
+						  pubsub_option_lookup("timestamp_miss", NULL),
+						  "timestamp_miss",
+						  text_to_cstring(PG_GETARG_TEXT_PP(8)));
 	return_slice(fcinfo, table, &spec);
 	return (Datum) 0;
 }
