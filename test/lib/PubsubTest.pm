@@ -218,7 +218,8 @@ sub within
 }
 
 # backend_threads(PID), backend_fds(PID)
-#		How many threads and descriptors a process has
+#		How many threads a process has, and how many sockets, pipes and the
+#		like; files do not count, the server keeps those of its tables open
 sub backend_threads
 {
 	my ($pid) = @_;
@@ -231,7 +232,8 @@ sub backend_fds
 	my ($pid) = @_;
 
 	opendir(my $dir, "/proc/$pid/fd") or die "/proc/$pid/fd: $!\n";
-	return scalar(grep { /^\d+$/ } readdir($dir));
+	return scalar(grep { (readlink("/proc/$pid/fd/$_") // '') =~ /^\w+:/ }
+		readdir($dir));
 }
 
 # broker(ACTION, NAME)
@@ -370,7 +372,7 @@ sub receive
 
 	die "nothing was sent\n" if $self->{received} > $self->{marks};
 	$self->{timer}->start($timeout);
-	until ($self->{out} =~ /^$mark$/m && $self->{err} =~ /^$mark$/m)
+	until ($self->{out} =~ /^$mark\n/m && $self->{err} =~ /^$mark\n/m)
 	{
 		die "no answer: $self->{out}$self->{err}\n" if $self->{timer}->is_expired;
 		# A psql that lost its server ends: what it said is the answer
@@ -400,7 +402,7 @@ sub ready
 	my $mark = 'mark ' . ($self->{received} + 1);
 
 	$self->{run}->pump_nb;
-	return $self->{out} =~ /^$mark$/m && $self->{err} =~ /^$mark$/m;
+	return $self->{out} =~ /^$mark\n/m && $self->{err} =~ /^$mark\n/m;
 }
 
 sub query
