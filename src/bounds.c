@@ -421,11 +421,16 @@ pubsub_bounds_apply_stop(const PubsubTable *table,
 /*
  * pubsub_bounds_check_loss
  *	  Decides on a start that is not within [low, high].
+ *
+ * "beyond" is where to continue if it is above that.
  */
 int64
 pubsub_bounds_check_loss(const PubsubTable *table, const char *what,
-						 int32 partition, int64 wanted, int64 low, int64 high)
+						 int32 partition, int64 wanted, int64 low, int64 high,
+						 int64 beyond)
 {
+	int64		result = wanted < low ? low : beyond;
+
 	if (wanted >= low && wanted <= high)
 		return wanted;
 
@@ -440,9 +445,8 @@ pubsub_bounds_check_loss(const PubsubTable *table, const char *what,
 
 	ereport(NOTICE,
 			(errmsg("data loss in partition %d of topic \"%s\": continuing at offset " INT64_FORMAT " instead of " INT64_FORMAT,
-					partition, table->options.topic,
-					wanted < low ? low : high, wanted)));
-	return wanted < low ? low : high;
+					partition, table->options.topic, result, wanted)));
+	return result;
 }
 
 /*

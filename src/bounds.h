@@ -83,6 +83,7 @@ extern int64 pubsub_bounds_time_ms(TimestampTz time);
  */
 extern int64 pubsub_bounds_check_loss(const PubsubTable *table,
 									  const char *what, int32 partition,
-									  int64 wanted, int64 low, int64 high);
+									  int64 wanted, int64 low, int64 high,
+									  int64 beyond);
 
 #endif							/* PUBSUB_BOUNDS_H */

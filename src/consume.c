@@ -179,8 +179,15 @@ take_range(PubsubReader *reader, int i)
 						  reader->spec.group_id, 1, position);
 	position->changed = changed;
 	if (position->exists)
-		start = pubsub_reader_check_start(reader, i, "stored position",
+	{
+		start = pubsub_reader_check_start(reader, i, true,
 										  position->next_offset);
+		if (start != position->next_offset)
+		{
+			position->next_offset = start;
+			position->changed = true;
+		}
+	}
 	if (start >= range->end)
 		return false;
 

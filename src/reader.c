@@ -405,7 +405,7 @@ pubsub_reader_apply_start(PubsubReader *reader)
 								  &reader->ranges);
 		for (int i = 0; i < reader->ranges.nranges; i++)
 			reader->ranges.ranges[i].start =
-				pubsub_reader_check_start(reader, i, "start offset",
+				pubsub_reader_check_start(reader, i, false,
 										  reader->ranges.ranges[i].start);
 	}
 }
@@ -416,10 +416,12 @@ pubsub_reader_apply_start(PubsubReader *reader)
  *	  partition holds.  Returns where to start.
  *
  * Under read_committed "high" is the last stable offset; a start above it is
- * no loss as long as it is not above the high watermark, too.
+ * no loss as long as it is not above the high watermark, too.  A position
+ * above that is of another topic that had this name: of this one nothing was
+ * consumed.
  */
 int64
-pubsub_reader_check_start(PubsubReader *reader, int i, const char *what,
+pubsub_reader_check_start(PubsubReader *reader, int i, bool is_position,
 						  int64 wanted)
 {
 	PubsubRange *range = &reader->ranges.ranges[i];
@@ -434,8 +436,10 @@ pubsub_reader_check_start(PubsubReader *reader, int i, const char *what,
 		high = Max(high, offsets[i]);
 		pfree(offsets);
 	}
-	return pubsub_bounds_check_loss(reader->table, what, range->partition,
-									wanted, range->low, high);
+	return pubsub_bounds_check_loss(reader->table,
+									is_position ? "stored position" : "start offset",
+									range->partition, wanted, range->low, high,
+									is_position ? range->low : high);
 }
 
 /*

@@ -54,7 +54,7 @@ extern void pubsub_reader_apply_start(PubsubReader *reader);
 
 /* Is this start of a range within what exists?  Returns where to start. */
 extern int64 pubsub_reader_check_start(PubsubReader *reader, int i,
-									   const char *what, int64 wanted);
+									   bool is_position, int64 wanted);
 
 /* Asks for an offset of every range of this read. */
 extern void pubsub_reader_look_up(PubsubReader *reader, PubsubLookup what,

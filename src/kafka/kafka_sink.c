@@ -252,8 +252,8 @@ sink_check(PubsubSink *base, const PubsubMessage *message, PubsubError *error)
 	if (message->partition >= sink->npartitions)
 	{
 		pubsub_error_set(error, PUBSUB_ERROR_NOT_FOUND,
-						 "The topic has %d partitions, counted from 0.",
-						 sink->npartitions);
+						 "The partitions of the topic are 0 to %d.",
+						 sink->npartitions - 1);
 		kafka_error_object(error, sink->topic, message->partition);
 		return PUBSUB_FAILED;
 	}

@@ -9,9 +9,9 @@
  *			Sends records one after the other, each confirmed before the next
  *			word.  begin, commit and abort are those of a transaction (a
  *			control record each at its end); any other word is the value of a
- *			record, "KEY=VALUE" one with a key.  A transaction that is not
- *			ended stays open, for ten minutes or until the next "kafka_tool
- *			end" of that topic and partition.
+ *			record, "KEY=VALUE" one with a key, "@MS:..." one with a timestamp.
+ *			A transaction that is not ended stays open, for ten minutes or
+ *			until the next "kafka_tool end" of that topic and partition.
  *		kafka_tool end TOPIC PARTITION
  *			Aborts the transaction that "write" left open.
  *		kafka_tool fill TOPIC PARTITIONS COUNT BYTES
@@ -132,16 +132,28 @@ flush(rd_kafka_t *rk)
 static void
 send_record(rd_kafka_t *rk, const char *topic, int partition, const char *word)
 {
-	const char *equals = strchr(word, '=');
-	const char *value = equals != NULL ? equals + 1 : word;
-	const char *key = equals != NULL ? word : NULL;
-	size_t		key_len = equals != NULL ? equals - word : 0;
+	int64_t		timestamp = 0;	/* the library's own: now */
+	const char *equals;
+	const char *value;
+	const char *key;
+	size_t		key_len;
 	rd_kafka_resp_err_t err;
+
+	if (word[0] == '@')
+	{
+		timestamp = strtoll(word + 1, (char **) &word, 10);
+		word++;
+	}
+	equals = strchr(word, '=');
+	value = equals != NULL ? equals + 1 : word;
+	key = equals != NULL ? word : NULL;
+	key_len = equals != NULL ? equals - word : 0;
 
 	err = rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic),
 							RD_KAFKA_V_PARTITION(partition),
 							RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
 							RD_KAFKA_V_KEY(key, key_len),
+							RD_KAFKA_V_TIMESTAMP(timestamp),
 							RD_KAFKA_V_VALUE((void *) value, strlen(value)),
 							RD_KAFKA_V_END);
 	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
