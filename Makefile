@@ -104,11 +104,14 @@ ISOLATION_OPTS = --inputdir=test/isolation --outputdir=test/isolation \
 
 # test/broker/kafka/sql, against Apache Kafka
 REGRESS_KAFKA = \
+	consume \
 	format_json \
 	format_raw \
 	ingest \
+	metadata \
 	publish \
-	read
+	read \
+	transactions
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE = \
