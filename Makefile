@@ -69,8 +69,7 @@ PG_CONFIG ?= pg_config
 # not looked at.
 PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-I$(srcdir)/src -Isrc -DPUBSUB_FDW_VERSION='"$(EXTVERSION)"'
-PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter \
-	-Wno-missing-field-initializers -Wno-sign-compare
+PG_CFLAGS = -Wall -Wextra -Werror
 SHLIB_LINK = -lrdkafka -lcurl -ljansson -lprotobuf-c -lcrypto -lpthread \
 	-Wl,-Bsymbolic
 

@@ -249,7 +249,7 @@ pubsub_bounds_parse_offsets(const char *option, const char *value,
 				bad_value(option, value, OFFSETS_HINT);
 		}
 		if (token == WJB_BEGIN_OBJECT && depth == 2 && topic != NULL &&
-			(key.val.string.len != strlen(topic) ||
+			(key.val.string.len != (int) strlen(topic) ||
 			 memcmp(key.val.string.val, topic, key.val.string.len) != 0))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -211,7 +211,7 @@ find_item(const char *name)
 	if (strcmp(name, KEY_ALIAS) == 0)
 		name = "key";
 
-	for (int i = 0; i < lengthof(items); i++)
+	for (int i = 0; i < (int) lengthof(items); i++)
 	{
 		if (strcmp(name, items[i].name) == 0)
 			return &items[i];
@@ -225,7 +225,7 @@ list_items(void)
 	StringInfoData list;
 
 	initStringInfo(&list);
-	for (int i = 0; i < lengthof(items); i++)
+	for (int i = 0; i < (int) lengthof(items); i++)
 		appendStringInfo(&list, "%s%s", i > 0 ? ", " : "", items[i].name);
 	return list.data;
 }

@@ -130,7 +130,7 @@ pubsub_text_from_utf8(PubsubBytes bytes, int *len)
 {
 	char	   *text = pg_any_to_server(bytes.data, bytes.len, PG_UTF8);
 
-	*len = (text == bytes.data) ? bytes.len : strlen(text);
+	*len = (text == bytes.data) ? bytes.len : (int) strlen(text);
 	return text;
 }
 
@@ -144,7 +144,7 @@ pubsub_text_to_utf8(const char *text, int len)
 	PubsubBytes bytes;
 
 	bytes.data = pg_server_to_any(text, len, PG_UTF8);
-	bytes.len = (bytes.data == text) ? len : strlen(bytes.data);
+	bytes.len = (bytes.data == text) ? len : (int) strlen(bytes.data);
 	return bytes;
 }
 

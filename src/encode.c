@@ -211,7 +211,7 @@ pubsub_encode(PubsubEncoder *encoder, const Datum *values, const bool *isnull,
 		}
 	}
 
-	for (j = 0; j < lengthof(header_roles); j++)
+	for (j = 0; j < (int) lengthof(header_roles); j++)
 	{
 		for (i = 0; has_headers[j] && i < encoder->ncolumns; i++)
 		{
@@ -239,7 +239,8 @@ pubsub_encode(PubsubEncoder *encoder, const Datum *values, const bool *isnull,
  *		Puts one value into a message.
  */
 static void
-encode_column(PubsubEncoder *encoder, EncodeColumn *column, Datum value,
+encode_column(PubsubEncoder *encoder pg_attribute_unused(),
+			  EncodeColumn *column, Datum value,
 			  PubsubMessage *message)
 {
 	switch (column->column->role)

@@ -88,7 +88,8 @@ options_updatable(List *options, bool updatable)
  */
 List *
 pubsubPlanForeignModify(PlannerInfo *root, ModifyTable *plan,
-						Index resultRelation, int subplan_index)
+						Index resultRelation,
+						int subplan_index pg_attribute_unused())
 {
 	const char *name = get_rel_name(planner_rt_fetch(resultRelation,
 													 root)->relid);
@@ -117,7 +118,8 @@ refuse_on_conflict(const ModifyTable *plan, const char *name)
 
 void
 pubsubBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
-						 List *fdw_private, int subplan_index, int eflags)
+						 List *fdw_private pg_attribute_unused(),
+						   int subplan_index pg_attribute_unused(), int eflags)
 {
 	/* ri_FdwState stays NULL */
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
@@ -182,7 +184,8 @@ connect_modify(ModifyState *state, EState *estate, Relation rel)
  */
 TupleTableSlot *
 pubsubExecForeignInsert(EState *estate, ResultRelInfo *rinfo,
-						TupleTableSlot *slot, TupleTableSlot *planSlot)
+						TupleTableSlot *slot,
+						TupleTableSlot *planSlot pg_attribute_unused())
 {
 	ModifyState *state = rinfo->ri_FdwState;
 	MemoryContext oldcxt;
@@ -205,13 +208,15 @@ pubsubExecForeignInsert(EState *estate, ResultRelInfo *rinfo,
 }
 
 void
-pubsubEndForeignModify(EState *estate, ResultRelInfo *rinfo)
+pubsubEndForeignModify(EState *estate pg_attribute_unused(),
+					   ResultRelInfo *rinfo)
 {
 	end_modify(rinfo);
 }
 
 void
-pubsubEndForeignInsert(EState *estate, ResultRelInfo *rinfo)
+pubsubEndForeignInsert(EState *estate pg_attribute_unused(),
+					   ResultRelInfo *rinfo)
 {
 	end_modify(rinfo);
 }
@@ -232,7 +237,8 @@ end_modify(ResultRelInfo *rinfo)
  */
 void
 pubsubExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
-						   List *fdw_private, int subplan_index,
+						   List *fdw_private pg_attribute_unused(),
+						   int subplan_index pg_attribute_unused(),
 						   ExplainState *es)
 {
 	const ModifyState *state = rinfo->ri_FdwState;

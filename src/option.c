@@ -183,12 +183,12 @@ const PubsubOptionDef pubsub_option_defs[] = {
 		PUBSUB_TYPE_BOOL, FIELD(updatable),
 		"Whether INSERT and the publishing functions are allowed.",
 		.defval = "true"},
-	{PROPERTY_NAME, PUBSUB_ON_SERVER | PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
+	{.name = PROPERTY_NAME, PUBSUB_ON_SERVER | PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_PROPERTY, -1,
 	"A property of librdkafka, out of an allow-list."},
 
 	/* user mapping */
-	{"sasl_username", PUBSUB_ON_MAPPING, PUBSUB_FOR_KAFKA,
+	{.name = "sasl_username", PUBSUB_ON_MAPPING, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(sasl_username),
 	"User to log in as."},
 	{"sasl_password", PUBSUB_ON_MAPPING, PUBSUB_FOR_KAFKA,
@@ -326,13 +326,13 @@ const PubsubOptionDef pubsub_option_defs[] = {
 		.min = 0, .max = INT_MAX, .defval = "1h"},
 
 	/* column: read by column.c */
-	{"metadata", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
+	{.name = "metadata", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_STRING, -1,
 	"Binds the column to an item of the message, such as key or offset."},
-	{"attribute", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
+	{.name = "attribute", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_STRING, -1,
 	"Binds the column to the attribute or header of this name."},
-	{"field", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
+	{.name = "field", PUBSUB_ON_COLUMN, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_STRING, -1,
 	"Binds the column to a field of the payload, such as customer.name or lines[0].price."},
 
@@ -458,7 +458,7 @@ unknown_option(const char *name, int context, int brokers)
 		}
 	}
 
-	for (int i = 0; i < lengthof(foreign_names); i++)
+	for (int i = 0; i < (int) lengthof(foreign_names); i++)
 	{
 		if (strcmp(name, foreign_names[i].name) == 0 &&
 			is_legal(pubsub_option_lookup(foreign_names[i].ours, NULL),

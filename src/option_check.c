@@ -127,7 +127,7 @@ is_project(const char *text, int len)
 {
 	return len >= MIN_PROJECT && len <= MAX_PROJECT &&
 		text[0] >= 'a' && text[0] <= 'z' &&
-		strspn(text, LOWER DIGITS "-:.") >= len &&
+		(int) strspn(text, LOWER DIGITS "-:.") >= len &&
 		strchr(LOWER DIGITS, text[len - 1]) != NULL;
 }
 

@@ -69,7 +69,7 @@ pubsub_option_set(PubsubOptions *options, const PubsubOptionDef *def,
 			if (value[0] == '\0')
 				pubsub_option_invalid(def, name, value,
 									  "The value must not be empty.");
-			if (def->max > 0 && strlen(value) > def->max)
+			if (def->max > 0 && (int64) strlen(value) > def->max)
 				pubsub_option_invalid(def, name, value,
 									  psprintf("The value must not be longer than " INT64_FORMAT " bytes.",
 											   def->max));

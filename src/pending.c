@@ -225,7 +225,7 @@ register_invalidation(void)
 }
 
 static void
-invalidate_rel(Datum arg, Oid relid)
+invalidate_rel(Datum arg pg_attribute_unused(), Oid relid)
 {
 	ListCell   *lc;
 
@@ -239,7 +239,7 @@ invalidate_rel(Datum arg, Oid relid)
 }
 
 static void
-invalidate_all(Datum arg, int cacheid, uint32 hashvalue)
+invalidate_all(Datum arg, int cacheid pg_attribute_unused(), uint32 hashvalue pg_attribute_unused())
 {
 	invalidate_rel(arg, InvalidOid);
 }

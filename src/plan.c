@@ -66,7 +66,7 @@ pubsubGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel,
  */
 void
 pubsubGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel,
-					  Oid foreigntableid)
+					  Oid foreigntableid pg_attribute_unused())
 {
 	Cost		startup_cost = PUBSUB_STARTUP_COST * cpu_tuple_cost +
 		baserel->baserestrictcost.startup;
@@ -92,7 +92,7 @@ is_constant(Node *expr)
  */
 ForeignScan *
 pubsubGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel,
-					 Oid foreigntableid, ForeignPath *best_path, List *tlist,
+					 Oid foreigntableid, ForeignPath *best_path pg_attribute_unused(), List *tlist,
 					 List *scan_clauses, Plan *outer_plan)
 {
 	Bitmapset  *attrs_used = NULL;

@@ -203,7 +203,7 @@ pubsub_positions_store(const char *server, const char *topic,
 	if (SPI_execute_with_args(query, 5, argtypes, args, NULL, false,
 							  0) != SPI_OK_INSERT)
 		elog(ERROR, "could not store the positions of topic \"%s\"", topic);
-	if (SPI_processed != nchanged)
+	if (SPI_processed != (uint64) nchanged)
 		elog(ERROR, "stored " UINT64_FORMAT " of %d positions of topic \"%s\"",
 			 SPI_processed, nchanged, topic);
 	become_self(&owner);

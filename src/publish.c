@@ -232,6 +232,6 @@ utf8_bytes(char *str, int len)
 	PubsubBytes bytes;
 
 	bytes.data = pg_server_to_any(str, len, PG_UTF8);
-	bytes.len = bytes.data == str ? len : strlen(bytes.data);
+	bytes.len = bytes.data == str ? len : (int) strlen(bytes.data);
 	return bytes;
 }

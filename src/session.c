@@ -410,7 +410,7 @@ pubsub_session_list(void)
  * would be no good.
  */
 static void
-invalidate_sessions(Datum arg, int cacheid, uint32 hashvalue)
+invalidate_sessions(Datum arg pg_attribute_unused(), int cacheid pg_attribute_unused(), uint32 hashvalue pg_attribute_unused())
 {
 	dlist_iter	iter;
 
@@ -426,7 +426,7 @@ invalidate_sessions(Datum arg, int cacheid, uint32 hashvalue)
  * the exit handlers of libc, in which OpenSSL takes itself apart.
  */
 static void
-close_all_at_exit(int code, Datum arg)
+close_all_at_exit(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
 	dlist_mutable_iter iter;
 

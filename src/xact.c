@@ -145,7 +145,7 @@ pubsub_xact_mark(PubsubSession *session, PubsubMessage *message)
 }
 
 static void
-xact_callback(XactEvent event, void *arg)
+xact_callback(XactEvent event, void *arg pg_attribute_unused())
 {
 	if (!enlisted)
 		return;
@@ -179,8 +179,8 @@ xact_callback(XactEvent event, void *arg)
 }
 
 static void
-subxact_callback(SubXactEvent event, SubTransactionId mySubid,
-				 SubTransactionId parentSubid, void *arg)
+subxact_callback(SubXactEvent event, SubTransactionId mySubid pg_attribute_unused(),
+				 SubTransactionId parentSubid pg_attribute_unused(), void *arg pg_attribute_unused())
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	dlist_iter	iter;

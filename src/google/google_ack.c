@@ -261,7 +261,7 @@ judge_ids(GoogleSession *session, GoogleAck *ack,
 
 		for (size_t k = 0; k < info->n_metadata && why == NULL; k++)
 		{
-			if (info->metadata[k]->key.len == id_len &&
+			if ((int) info->metadata[k]->key.len == id_len &&
 				memcmp(info->metadata[k]->key.data, id, id_len) == 0)
 				why = &info->metadata[k]->value;
 		}

@@ -253,7 +253,10 @@ parse_key(const char *pem)
 
 /* OpenSSL would ask at the terminal. */
 static int
-no_password(char *buffer, int size, int writing, void *arg)
+no_password(char *buffer pg_attribute_unused(),
+			int size pg_attribute_unused(),
+			int writing pg_attribute_unused(),
+			void *arg pg_attribute_unused())
 {
 	return -1;
 }

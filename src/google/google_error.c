@@ -45,7 +45,7 @@ static const struct
 const char *
 google_status_name(int status)
 {
-	if (status < 0 || status >= lengthof(statuses))
+	if (status < 0 || status >= (int) lengthof(statuses))
 		status = GOOGLE_STATUS_UNKNOWN;
 	return statuses[status].name;
 }
@@ -85,7 +85,7 @@ google_status_from_http(int http_status)
 void
 google_error_from_status(PubsubError *error, int status, const char *words)
 {
-	if (status < 0 || status >= lengthof(statuses))
+	if (status < 0 || status >= (int) lengthof(statuses))
 		status = GOOGLE_STATUS_UNKNOWN;
 	if (words && words[0])
 		pubsub_error_set(error, statuses[status].kind, "%s: %s",

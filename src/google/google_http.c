@@ -261,8 +261,9 @@ google_http_wake_at(GoogleHttp *http, int64 at_ms)
  *	  curl wants to know about this socket, or does not want to any more.
  */
 static int
-socket_callback(CURL *easy, curl_socket_t fd, int what, void *arg,
-				void *socket_arg)
+socket_callback(CURL *easy pg_attribute_unused(), curl_socket_t fd, int what,
+				void *arg,
+				void *socket_arg pg_attribute_unused())
 {
 	GoogleHttp *http = arg;
 	struct epoll_event event = {0};
@@ -285,7 +286,7 @@ socket_callback(CURL *easy, curl_socket_t fd, int what, void *arg,
 }
 
 static int
-timer_callback(CURLM *multi, long timeout_ms, void *arg)
+timer_callback(CURLM *multi pg_attribute_unused(), long timeout_ms, void *arg)
 {
 	GoogleHttp *http = arg;
 
@@ -605,7 +606,7 @@ google_http_header(const GoogleTransfer *transfer, const char *name)
 
 		if (eol == NULL)
 			eol = end;
-		if (eol - line > name_len && line[name_len] == ':' &&
+		if ((size_t) (eol - line) > name_len && line[name_len] == ':' &&
 			pg_strncasecmp(line, name, name_len) == 0)
 		{
 			const char *stop = eol;

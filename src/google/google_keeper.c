@@ -550,7 +550,7 @@ mark_lost(Job *job, const GooglePb__ErrorInfo *info)
 				const ProtobufCBinaryData *id = &info->metadata[k]->key;
 				const ProtobufCBinaryData *why = &info->metadata[k]->value;
 
-				if (lease->state == LEASE_HELD && id->len == lease->id_len &&
+				if (lease->state == LEASE_HELD && (int) id->len == lease->id_len &&
 					memcmp(id->data, lease->id, id->len) == 0 &&
 					why->len > strlen(permanent) &&
 					memcmp(why->data, permanent, strlen(permanent)) == 0)

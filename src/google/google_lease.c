@@ -305,7 +305,7 @@ make_group(GoogleLeases *leases, GoogleHold *hold,
 	size_t		text_bytes = 0;
 	char	   *text;
 
-	while (n < nreceived && n < hold->max_ids)
+	while (n < nreceived && n < (int) hold->max_ids)
 	{
 		size_t		size = google_field_bytes_size(received[n]->ack_id.len);
 
@@ -556,7 +556,8 @@ google_lease_gone(GoogleLeases *leases, GoogleLease *lease)
 }
 
 void
-google_group_free_if_done(GoogleLeases *leases, GoogleGroup *group)
+google_group_free_if_done(GoogleLeases *leases pg_attribute_unused(),
+						  GoogleGroup *group)
 {
 	if (group->nlive > 0 || group->extend_place == PLACE_JOB ||
 		group->give_place == PLACE_JOB)

@@ -561,7 +561,7 @@ batch_is_full(const GoogleSink *sink, const Batch *batch, size_t more)
 {
 	return batch->nmessages > 0 &&
 		(batch->nmessages >= sink->batch_size ||
-		 batch->call->request.len + more > sink->batch_bytes);
+		 batch->call->request.len + more > (size_t) sink->batch_bytes);
 }
 
 static void
@@ -696,12 +696,12 @@ finish_batch(GoogleSink *sink, Batch *batch)
 			nids = response->n_message_ids;
 			google_pb__publish_response__free_unpacked(response, NULL);
 		}
-		if (nids != batch->nmessages)
+		if (nids != (size_t) batch->nmessages)
 			pubsub_error_set(&call->error, PUBSUB_ERROR_OTHER,
 							 "The service confirmed %zu of %d messages.",
 							 nids, batch->nmessages);
 	}
-	if (call->state != GOOGLE_CALL_OK || nids != batch->nmessages)
+	if (call->state != GOOGLE_CALL_OK || nids != (size_t) batch->nmessages)
 	{
 		sink->failed = true;
 		sink->error = call->error;

@@ -268,7 +268,8 @@ use_subscription(GoogleSource *source, PubsubRanges *ranges,
 }
 
 static PubsubStatus
-google_source_assign(PubsubSource *base, PubsubRanges *ranges,
+google_source_assign(PubsubSource *base,
+					 PubsubRanges *ranges pg_attribute_unused(),
 					 PubsubError *error)
 {
 	GoogleSource *source = (GoogleSource *) base;
@@ -414,7 +415,7 @@ arena_alloc(void *arena, size_t size)
 }
 
 static void
-arena_free(void *arena, void *pointer)
+arena_free(void *arena pg_attribute_unused(), void *pointer pg_attribute_unused())
 {
 }
 
@@ -423,7 +424,8 @@ arena_free(void *arena, void *pointer)
  *	  Unpacks the answer and registers its leases.  AGAIN = it is empty.
  */
 static PubsubStatus
-take_response(GoogleSource *source, PubsubBatch *batch, PubsubError *error)
+take_response(GoogleSource *source, PubsubBatch *batch pg_attribute_unused(),
+			  PubsubError *error)
 {
 	size_t		len;
 	const uint8_t *answer = google_call_answer(source->pull, &len);

@@ -53,66 +53,66 @@ typedef struct Property
 static const Property properties[] = {
 	/* connection */
 	{"broker.address.family", PROPERTY_ENUM, PROPERTY_ANY, 0, 0, "any v4 v6"},
-	{"client.rack", PROPERTY_WORD, PROPERTY_CONSUMER},
-	{"connections.max.idle.ms", PROPERTY_INT, PROPERTY_ANY, 0, 3600000},
-	{"metadata.max.age.ms", PROPERTY_INT, PROPERTY_ANY, 10000, 86400000},
-	{"reconnect.backoff.ms", PROPERTY_INT, PROPERTY_ANY, 50, 3600000},
-	{"reconnect.backoff.max.ms", PROPERTY_INT, PROPERTY_ANY, 1000, 3600000},
-	{"socket.connection.setup.timeout.ms", PROPERTY_INT, PROPERTY_ANY,
+	{.name = "client.rack", PROPERTY_WORD, PROPERTY_CONSUMER},
+	{.name = "connections.max.idle.ms", PROPERTY_INT, PROPERTY_ANY, 0, 3600000},
+	{.name = "metadata.max.age.ms", PROPERTY_INT, PROPERTY_ANY, 10000, 86400000},
+	{.name = "reconnect.backoff.ms", PROPERTY_INT, PROPERTY_ANY, 50, 3600000},
+	{.name = "reconnect.backoff.max.ms", PROPERTY_INT, PROPERTY_ANY, 1000, 3600000},
+	{.name = "socket.connection.setup.timeout.ms", PROPERTY_INT, PROPERTY_ANY,
 	1000, 60000},
-	{"socket.keepalive.enable", PROPERTY_BOOL, PROPERTY_ANY},
-	{"socket.nagle.disable", PROPERTY_BOOL, PROPERTY_ANY},
-	{"socket.receive.buffer.bytes", PROPERTY_INT, PROPERTY_ANY, 0, 16777216},
-	{"socket.send.buffer.bytes", PROPERTY_INT, PROPERTY_ANY, 0, 16777216},
-	{"socket.timeout.ms", PROPERTY_INT, PROPERTY_ANY, 1000, 300000},
-	{"topic.metadata.refresh.interval.ms", PROPERTY_INT, PROPERTY_ANY,
+	{.name = "socket.keepalive.enable", PROPERTY_BOOL, PROPERTY_ANY},
+	{.name = "socket.nagle.disable", PROPERTY_BOOL, PROPERTY_ANY},
+	{.name = "socket.receive.buffer.bytes", PROPERTY_INT, PROPERTY_ANY, 0, 16777216},
+	{.name = "socket.send.buffer.bytes", PROPERTY_INT, PROPERTY_ANY, 0, 16777216},
+	{.name = "socket.timeout.ms", PROPERTY_INT, PROPERTY_ANY, 1000, 300000},
+	{.name = "topic.metadata.refresh.interval.ms", PROPERTY_INT, PROPERTY_ANY,
 	10000, 86400000},
 
 	/* reading */
-	{"check.crcs", PROPERTY_BOOL, PROPERTY_CONSUMER},
-	{"fetch.max.bytes", PROPERTY_INT, PROPERTY_CONSUMER, 1000, 67108864},
-	{"fetch.message.max.bytes", PROPERTY_INT, PROPERTY_CONSUMER,
+	{.name = "check.crcs", PROPERTY_BOOL, PROPERTY_CONSUMER},
+	{.name = "fetch.max.bytes", PROPERTY_INT, PROPERTY_CONSUMER, 1000, 67108864},
+	{.name = "fetch.message.max.bytes", PROPERTY_INT, PROPERTY_CONSUMER,
 	1000, 67108864},
-	{"fetch.min.bytes", PROPERTY_INT, PROPERTY_CONSUMER, 1, 67108864},
-	{"fetch.queue.backoff.ms", PROPERTY_INT, PROPERTY_CONSUMER, 1, 1000},
-	{"fetch.wait.max.ms", PROPERTY_INT, PROPERTY_CONSUMER, 0, 1000},
-	{"queued.max.messages.kbytes", PROPERTY_INT, PROPERTY_CONSUMER,
+	{.name = "fetch.min.bytes", PROPERTY_INT, PROPERTY_CONSUMER, 1, 67108864},
+	{.name = "fetch.queue.backoff.ms", PROPERTY_INT, PROPERTY_CONSUMER, 1, 1000},
+	{.name = "fetch.wait.max.ms", PROPERTY_INT, PROPERTY_CONSUMER, 0, 1000},
+	{.name = "queued.max.messages.kbytes", PROPERTY_INT, PROPERTY_CONSUMER,
 	1024, 262144},
-	{"queued.min.messages", PROPERTY_INT, PROPERTY_CONSUMER, 1000, 1000000},
-	{"receive.message.max.bytes", PROPERTY_INT, PROPERTY_ANY,
+	{.name = "queued.min.messages", PROPERTY_INT, PROPERTY_CONSUMER, 1000, 1000000},
+	{.name = "receive.message.max.bytes", PROPERTY_INT, PROPERTY_ANY,
 	1000000, 268435456},
 
 	/* writing */
-	{"compression.level", PROPERTY_INT, PROPERTY_PRODUCER, -1, 12},
-	{"linger.ms", PROPERTY_INT, PROPERTY_PRODUCER, 0, 1000},
-	{"message.max.bytes", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 67108864},
-	{"message.timeout.ms", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 300000},
+	{.name = "compression.level", PROPERTY_INT, PROPERTY_PRODUCER, -1, 12},
+	{.name = "linger.ms", PROPERTY_INT, PROPERTY_PRODUCER, 0, 1000},
+	{.name = "message.max.bytes", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 67108864},
+	{.name = "message.timeout.ms", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 300000},
 	{"partitioner", PROPERTY_ENUM, PROPERTY_PRODUCER, 0, 0,
 		"random consistent consistent_random murmur2 murmur2_random "
 	"fnv1a fnv1a_random"},
-	{"queue.buffering.max.kbytes", PROPERTY_INT, PROPERTY_PRODUCER,
+	{.name = "queue.buffering.max.kbytes", PROPERTY_INT, PROPERTY_PRODUCER,
 	1024, 262144},
-	{"queue.buffering.max.messages", PROPERTY_INT, PROPERTY_PRODUCER,
+	{.name = "queue.buffering.max.messages", PROPERTY_INT, PROPERTY_PRODUCER,
 	1000, 1000000},
-	{"request.timeout.ms", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 300000},
+	{.name = "request.timeout.ms", PROPERTY_INT, PROPERTY_PRODUCER, 1000, 300000},
 
 	/* security: reads files of the server, or weakens what protects others */
-	{"enable.ssl.certificate.verification", PROPERTY_BOOL,
+	{.name = "enable.ssl.certificate.verification", PROPERTY_BOOL,
 	PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.certificate.location", PROPERTY_TEXT,
+	{.name = "ssl.certificate.location", PROPERTY_TEXT,
 	PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.cipher.suites", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.crl.location", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.curves.list", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
+	{.name = "ssl.cipher.suites", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
+	{.name = "ssl.crl.location", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
+	{.name = "ssl.curves.list", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
 	{"ssl.endpoint.identification.algorithm", PROPERTY_ENUM,
 	PROPERTY_ANY | PROPERTY_SUPERUSER, 0, 0, "none https"},
-	{"ssl.key.location", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.keystore.location", PROPERTY_TEXT,
+	{.name = "ssl.key.location", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
+	{.name = "ssl.keystore.location", PROPERTY_TEXT,
 	PROPERTY_ANY | PROPERTY_SUPERUSER},
-	{"ssl.sigalgs.list", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
+	{.name = "ssl.sigalgs.list", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER},
 
 	/* the library's log goes nowhere, so this costs time and shows nothing */
-	{"debug", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER}
+	{.name = "debug", PROPERTY_TEXT, PROPERTY_ANY | PROPERTY_SUPERUSER}
 };
 
 /* Properties that have an option of their own, for the hint. */
@@ -157,7 +157,7 @@ kafka_property_check(const char *name, const char *value, bool superuser)
 
 	if (property == NULL)
 	{
-		for (int i = 0; i < lengthof(own_options); i++)
+		for (int i = 0; i < (int) lengthof(own_options); i++)
 		{
 			if (strcmp(own_options[i].name, name) == 0)
 			{
@@ -188,7 +188,7 @@ kafka_property_check(const char *name, const char *value, bool superuser)
 static const Property *
 find_property(const char *name)
 {
-	for (int i = 0; i < lengthof(properties); i++)
+	for (int i = 0; i < (int) lengthof(properties); i++)
 	{
 		if (strcmp(properties[i].name, name) == 0)
 			return &properties[i];

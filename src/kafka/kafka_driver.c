@@ -503,7 +503,8 @@ exit_with_handles(void)
  * port does when spoken to in plain text, in the log only.
  */
 static void
-note_log(const rd_kafka_t *rk, int level, const char *facility,
+note_log(const rd_kafka_t *rk, int level pg_attribute_unused(),
+		 const char *facility,
 		 const char *text)
 {
 	KafkaHandle *handle = rd_kafka_opaque(rk);
@@ -519,7 +520,8 @@ note_log(const rd_kafka_t *rk, int level, const char *facility,
  *		Keeps an error event
  */
 static void
-note_error(rd_kafka_t *rk, int code, const char *text, void *opaque)
+note_error(rd_kafka_t *rk pg_attribute_unused(), int code, const char *text,
+		   void *opaque)
 {
 	kafka_cause_note(opaque, code, text);
 }
@@ -532,9 +534,13 @@ note_error(rd_kafka_t *rk, int code, const char *text, void *opaque)
  * have the same error text.
  */
 static int
-note_certificate(rd_kafka_t *rk, const char *broker_name, int32_t broker_id,
-				 int *x509_error, int depth, const char *certificate,
-				 size_t size, char *text, size_t text_size, void *opaque)
+note_certificate(rd_kafka_t *rk pg_attribute_unused(),
+				 const char *broker_name pg_attribute_unused(),
+				 int32_t broker_id pg_attribute_unused(),
+				 int *x509_error, int depth pg_attribute_unused(),
+				 const char *certificate pg_attribute_unused(),
+				 size_t size pg_attribute_unused(), char *text,
+				 size_t text_size, void *opaque)
 {
 	if (*x509_error == 0)
 		return 1;

@@ -479,7 +479,8 @@ sink_drain(PubsubSink *base, bool flush, PubsubError *error)
  *		Counts a delivery report; runs inside rd_kafka_poll or rd_kafka_flush
  */
 static void
-note_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+note_delivery(rd_kafka_t *rk pg_attribute_unused(),
+			  const rd_kafka_message_t *m, void *opaque)
 {
 	KafkaHandle *handle = opaque;
 	KafkaProducer *producer = handle->owner;

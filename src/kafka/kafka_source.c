@@ -887,7 +887,7 @@ wake_fetcher(KafkaSource *source)
 }
 
 static void
-source_release(PubsubSource *base, PubsubBatch *batch)
+source_release(PubsubSource *base, PubsubBatch *batch pg_attribute_unused())
 {
 	KafkaSource *source = (KafkaSource *) base;
 
