@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "common/base64.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -516,7 +517,18 @@ decode_column(PubsubDecoder *decoder, DecodeColumn *column,
 	switch (column->column->role)
 	{
 		case PUBSUB_ROLE_DATA:
-			return decode_bytes(conv, message->data, isnull);
+			{
+				PubsubBytes data = message->data;
+
+				/*
+				 * A queue's message without data has empty data.  That is no
+				 * JSON, but the row may have come from a NULL.
+				 */
+				if (!decoder->is_log && data.len == 0 &&
+					(conv->basetype == JSONOID || conv->basetype == JSONBOID))
+					data.data = NULL;
+				return decode_bytes(conv, data, isnull);
+			}
 
 		case PUBSUB_ROLE_KEY:
 			return decode_bytes(conv, message->key, isnull);
