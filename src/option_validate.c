@@ -65,7 +65,7 @@ pubsub_fdw_validator(PG_FUNCTION_ARGS)
 	List	   *list = untransformRelOptions(PG_GETARG_DATUM(0));
 	int			context = context_of_catalog(PG_GETARG_OID(1));
 	PubsubOptions *options = pubsub_options_create();
-	Brokers		brokers = {PUBSUB_FOR_BOTH, NULL};
+	Brokers		brokers = {.possible = PUBSUB_FOR_BOTH};
 	bool		any_broker = false;
 	ListCell   *lc;
 

@@ -239,7 +239,8 @@ invalidate_rel(Datum arg pg_attribute_unused(), Oid relid)
 }
 
 static void
-invalidate_all(Datum arg, int cacheid pg_attribute_unused(), uint32 hashvalue pg_attribute_unused())
+invalidate_all(Datum arg, int cacheid pg_attribute_unused(),
+			   uint32 hashvalue pg_attribute_unused())
 {
 	invalidate_rel(arg, InvalidOid);
 }

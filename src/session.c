@@ -410,7 +410,9 @@ pubsub_session_list(void)
  * would be no good.
  */
 static void
-invalidate_sessions(Datum arg pg_attribute_unused(), int cacheid pg_attribute_unused(), uint32 hashvalue pg_attribute_unused())
+invalidate_sessions(Datum arg pg_attribute_unused(),
+					int cacheid pg_attribute_unused(),
+					uint32 hashvalue pg_attribute_unused())
 {
 	dlist_iter	iter;
 

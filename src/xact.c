@@ -180,7 +180,8 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 
 static void
 subxact_callback(SubXactEvent event, SubTransactionId mySubid pg_attribute_unused(),
-				 SubTransactionId parentSubid pg_attribute_unused(), void *arg pg_attribute_unused())
+				 SubTransactionId parentSubid pg_attribute_unused(),
+				 void *arg pg_attribute_unused())
 {
 	int			nest_level = GetCurrentTransactionNestLevel();
 	dlist_iter	iter;
