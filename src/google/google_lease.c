@@ -305,7 +305,7 @@ make_group(GoogleLeases *leases, GoogleHold *hold,
 	size_t		text_bytes = 0;
 	char	   *text;
 
-	while (n < nreceived && n < (int) hold->max_ids)
+	while (n < (int) nreceived && n < (int) hold->max_ids)
 	{
 		size_t		size = google_field_bytes_size(received[n]->ack_id.len);
 
