@@ -520,7 +520,7 @@ finish_extending(GoogleLeases *leases, Job *job, bool ok)
 			group->due_at = now + 1000;
 
 		if (group->nlive == 0)
-			google_group_free_if_done(leases, group);
+			google_group_free_if_done(group);
 		else if (now < group->expires_at)
 			google_lease_schedule(leases, group);
 	}
@@ -550,7 +550,8 @@ mark_lost(Job *job, const GooglePb__ErrorInfo *info)
 				const ProtobufCBinaryData *id = &info->metadata[k]->key;
 				const ProtobufCBinaryData *why = &info->metadata[k]->value;
 
-				if (lease->state == LEASE_HELD && (int) id->len == lease->id_len &&
+				if (lease->state == LEASE_HELD &&
+					(int) id->len == lease->id_len &&
 					memcmp(id->data, lease->id, id->len) == 0 &&
 					why->len > strlen(permanent) &&
 					memcmp(why->data, permanent, strlen(permanent)) == 0)
@@ -602,7 +603,7 @@ finish_giving_back(GoogleLeases *leases, Job *job, bool ok)
 			dlist_push_tail(&leases->giving, &group->give_node);
 		}
 		else
-			google_group_free_if_done(leases, group);
+			google_group_free_if_done(group);
 	}
 }
 

@@ -26,7 +26,7 @@
 
 static GoogleGroup *make_group(GoogleLeases *leases, GoogleHold *hold,
 							   GooglePb__ReceivedMessage *const *received,
-							   size_t nreceived);
+							   int nreceived);
 static void give_back_lease(GoogleLeases *leases, GoogleLease *lease);
 static void give_back_group(GoogleLeases *leases, GoogleGroup *group);
 static void wake_keeper(GoogleLeases *leases);
@@ -255,11 +255,11 @@ google_leases_add(GoogleLeases *leases, GoogleHold *hold,
 				  PubsubMessage *messages)
 {
 	int64		now = google_now_ms();
-	size_t		n = response->n_received_messages;
+	int			n = (int) response->n_received_messages;
 	bool		ok = true;
 
 	pthread_mutex_lock(&leases->lock);
-	for (size_t from = 0; from < n;)
+	for (int from = 0; from < n;)
 	{
 		GoogleGroup *group = make_group(leases, hold,
 										response->received_messages + from,
@@ -297,7 +297,7 @@ google_leases_add(GoogleLeases *leases, GoogleHold *hold,
  */
 static GoogleGroup *
 make_group(GoogleLeases *leases, GoogleHold *hold,
-		   GooglePb__ReceivedMessage *const *received, size_t nreceived)
+		   GooglePb__ReceivedMessage *const *received, int nreceived)
 {
 	GoogleGroup *group;
 	int			n = 0;
@@ -305,7 +305,7 @@ make_group(GoogleLeases *leases, GoogleHold *hold,
 	size_t		text_bytes = 0;
 	char	   *text;
 
-	while (n < (int) nreceived && n < (int) hold->max_ids)
+	while (n < nreceived && n < hold->max_ids)
 	{
 		size_t		size = google_field_bytes_size(received[n]->ack_id.len);
 
@@ -531,7 +531,7 @@ give_back_group(GoogleLeases *leases, GoogleGroup *group)
 	for (int i = 0; i < group->nleases; i++)
 		give_back_lease(leases, &group->leases[i]);
 	group->nlive--;
-	google_group_free_if_done(leases, group);
+	google_group_free_if_done(group);
 }
 
 /*
@@ -552,12 +552,11 @@ google_lease_gone(GoogleLeases *leases, GoogleLease *lease)
 	}
 	lease->state = LEASE_GONE;
 	group->nlive--;
-	google_group_free_if_done(leases, group);
+	google_group_free_if_done(group);
 }
 
 void
-google_group_free_if_done(GoogleLeases *leases pg_attribute_unused(),
-						  GoogleGroup *group)
+google_group_free_if_done(GoogleGroup *group)
 {
 	if (group->nlive > 0 || group->extend_place == PLACE_JOB ||
 		group->give_place == PLACE_JOB)

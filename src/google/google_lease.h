@@ -65,8 +65,7 @@ typedef struct GoogleGroup
 /* in google_lease.c; lock held */
 extern void google_lease_schedule(GoogleLeases *leases, GoogleGroup *group);
 extern void google_lease_gone(GoogleLeases *leases, GoogleLease *lease);
-extern void google_group_free_if_done(GoogleLeases *leases,
-									  GoogleGroup *group);
+extern void google_group_free_if_done(GoogleGroup *group);
 extern void google_hold_unref_locked(GoogleHold *hold);
 
 /* in google_keeper.c */

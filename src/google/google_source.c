@@ -80,8 +80,7 @@ static bool start_pull(GoogleSource *source, int max_messages,
 					   PubsubError *error);
 static PubsubStatus finish_pull(GoogleSource *source, PubsubBatch *batch,
 								PubsubError *error);
-static PubsubStatus take_response(GoogleSource *source, PubsubBatch *batch,
-								  PubsubError *error);
+static PubsubStatus take_response(GoogleSource *source, PubsubError *error);
 static bool fill_message(GoogleSource *source, PubsubMessage *message,
 						 const GooglePb__ReceivedMessage *received,
 						 GoogleArena *arena);
@@ -374,7 +373,7 @@ finish_pull(GoogleSource *source, PubsubBatch *batch, PubsubError *error)
 	switch (google_call_check(source->pull))
 	{
 		case GOOGLE_CALL_OK:
-			status = take_response(source, batch, error);
+			status = take_response(source, error);
 			break;
 		case GOOGLE_CALL_FAILED:
 			if (source->pull->status == GOOGLE_STATUS_DEADLINE_EXCEEDED)
@@ -415,7 +414,8 @@ arena_alloc(void *arena, size_t size)
 }
 
 static void
-arena_free(void *arena pg_attribute_unused(), void *pointer pg_attribute_unused())
+arena_free(void *arena pg_attribute_unused(),
+		   void *pointer pg_attribute_unused())
 {
 }
 
@@ -424,8 +424,7 @@ arena_free(void *arena pg_attribute_unused(), void *pointer pg_attribute_unused(
  *	  Unpacks the answer and registers its leases.  AGAIN = it is empty.
  */
 static PubsubStatus
-take_response(GoogleSource *source, PubsubBatch *batch pg_attribute_unused(),
-			  PubsubError *error)
+take_response(GoogleSource *source, PubsubError *error)
 {
 	size_t		len;
 	const uint8_t *answer = google_call_answer(source->pull, &len);
