@@ -467,7 +467,7 @@ kafka_conf_consumer(const PubsubOptions *options, int64 limit,
 	 * An end of partition without a message is known only after a fetch that
 	 * brought nothing, and a fetch holds up all else on its connection.
 	 */
-		set(conf, "fetch.wait.max.ms", "10", error) &&
+		set(conf, "fetch.wait.max.ms", "5", error) &&
 		set(conf, "fetch.max.bytes", "8388608", error) &&
 		set(conf, "fetch.message.max.bytes", few ? "131072" : "1048576",
 			error) &&

@@ -392,6 +392,8 @@ sink_put(PubsubSink *base, const PubsubMessage *message, PubsubError *error)
 		return PUBSUB_OK;
 
 	code = rd_kafka_error_code(result);
+	if (code == RD_KAFKA_RESP_ERR__FATAL)
+		code = rd_kafka_fatal_error(sink->producer->handle->rk, NULL, 0);
 	if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
 	{
 		kafka_error_set(error, code, rd_kafka_error_string(result));
@@ -515,16 +517,27 @@ note_failure(KafkaSink *sink, const rd_kafka_message_t *m, int64 message_no,
 	PubsubError *failure = &sink->failure;
 	const char *text = rd_kafka_err2str(m->err);
 	const char *stored = "";
+	rd_kafka_resp_err_t code = m->err;
+	rd_kafka_resp_err_t fatal;
+	char		fatal_text[400];
 
 	sink->failed = true;
+
+	/* a fatal error of the producer comes as its messages being purged */
+	fatal = rd_kafka_fatal_error(handle->rk, fatal_text, sizeof(fatal_text));
+	if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
+		code = fatal;
+		text = fatal_text;
+	}
 	if (rd_kafka_message_status(m) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED)
 		stored = "; the broker may have stored the message all the same";
-	if (m->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT &&
+	if (code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT &&
 		handle->cause != RD_KAFKA_RESP_ERR_NO_ERROR)
-		pubsub_error_set(failure, kafka_error_kind(m->err), "%s (%s)%s",
+		pubsub_error_set(failure, kafka_error_kind(code), "%s (%s)%s",
 						 text, handle->cause_text, stored);
 	else
-		pubsub_error_set(failure, kafka_error_kind(m->err), "%s%s",
+		pubsub_error_set(failure, kafka_error_kind(code), "%s%s",
 						 text, stored);
 	kafka_error_object(failure, sink->topic, -1);
 	failure->message_no = message_no;
