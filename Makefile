@@ -114,6 +114,7 @@ REGRESS_KAFKA = \
 
 # test/broker/google/sql, against Google's Pub/Sub emulator
 REGRESS_GOOGLE = \
+	consume \
 	format \
 	ingest \
 	publish
