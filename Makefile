@@ -117,7 +117,8 @@ REGRESS_GOOGLE = \
 	consume \
 	format \
 	ingest \
-	publish
+	publish \
+	read
 
 # These prepare a bare machine themselves, where there may be no pg_config yet.
 ifneq (,$(filter check demo layers,$(MAKECMDGOALS)))
