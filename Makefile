@@ -38,6 +38,7 @@ OBJS = \
 	src/admin_func.o \
 	src/kafka/kafka_driver.o \
 	src/kafka/kafka_conf.o \
+	src/kafka/kafka_offsets.o \
 	src/kafka/kafka_source.o \
 	src/kafka/kafka_sink.o \
 	src/kafka/kafka_admin.o \

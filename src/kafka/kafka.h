@@ -24,12 +24,9 @@
 
 #include "driver.h"
 
-/*
- * librdkafka 1.9 is the first with rd_kafka_conf_set's ssl.ca.pem and with a
- * destroy that copes with admin requests under way.
- */
-StaticAssertDecl(RD_KAFKA_VERSION >= 0x010900ff,
-				 "pubsub_fdw needs librdkafka 1.9 or later");
+/* Debian 12's; nothing older was ever tried. */
+StaticAssertDecl(RD_KAFKA_VERSION >= 0x020000ff,
+				 "pubsub_fdw needs librdkafka 2.0 or later");
 
 typedef struct KafkaHandle
 {

@@ -240,7 +240,7 @@ sink_check(PubsubSink *base, const PubsubMessage *message, PubsubError *error)
 	if (size > limit)
 	{
 		pubsub_error_set(error, PUBSUB_ERROR_TOO_LARGE,
-						 "The message has " INT64_FORMAT " bytes with its key and headers, the limit is " INT64_FORMAT ".",
+						 "The message has " INT64_FORMAT " bytes with key, headers and overhead, the limit is " INT64_FORMAT ".",
 						 size, limit);
 		snprintf(error->object, sizeof(error->object),
 				 "message for topic \"%s\"", sink->topic);

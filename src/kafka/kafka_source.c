@@ -4,9 +4,8 @@
  *		Reading stretches of the partitions of a topic
  *
  * A source is one handle of librdkafka with its simple consumer: no group, so
- * nothing to join, to commit or to authorise.  The order of calls at the start
- * matters: topic metadata, first offsets, end offsets, and then a start at
- * absolute offsets.  Every other order waits for a timer of the library.
+ * nothing to join, to commit or to authorise.  kafka_offsets.c learns what
+ * there is; this file starts at absolute offsets and reads.
  *
  * A partition ends at the first message at or past its end, at the message
  * just before it, or when the broker reports an end of partition there: what
@@ -26,13 +25,7 @@
  */
 #include "postgres.h"
 
-#include "portability/instr_time.h"
-
-#include "kafka.h"
-
-/* ListOffsets takes these as times */
-#define TIME_EARLIEST	(-2)
-#define TIME_LATEST		(-1)
+#include "kafka_source.h"
 
 /* A batch is no larger than this: more only makes the processor's caches cold */
 #define MAX_BATCH		2000
@@ -40,64 +33,6 @@
 /* While nothing arrives, wake the fetcher at most once in so many ms */
 #define IDLE_WAKE_MS	100
 
-typedef enum ResolveStep
-{
-	RESOLVE_CONNECT,
-	RESOLVE_METADATA,
-	RESOLVE_LOW,
-	RESOLVE_HIGH
-} ResolveStep;
-
-typedef struct KafkaSource
-{
-	PubsubSource base;
-	rd_kafka_conf_t *conf;		/* until the handle is opened */
-	KafkaHandle *handle;		/* NULL before resolve() */
-	KafkaHandle *uncommitted;	/* to look past the last stable offset */
-	char	   *topic;
-	int			topic_len;
-	uint32		wants;
-	bool		read_committed;
-
-	/* resolve() */
-	ResolveStep step;
-	int			npartitions;
-	PubsubRange *ranges;
-	int64	   *offsets;
-
-	/* assign(): what is being read, by partition; NULL = not, or done */
-	PubsubRange **reading;
-	int			nreading;
-
-	/* poll() */
-	rd_kafka_message_t **held;	/* of the batch that is out */
-	int			nheld;
-	int			size;			/* of held and messages */
-	PubsubMessage *messages;
-	PubsubHeader *headers;
-	int			headers_size;
-	bool		failed;			/* failure is to be reported by the next poll */
-	PubsubError failure;
-
-	/* prefetching: limits of the library's queue, and what we know of it */
-	int64		max_messages;
-	int64		max_bytes;
-	bool		was_full;		/* seen so since the last wake-up */
-	int64		messages_since; /* taken out since it was last empty */
-	int64		bytes_since;
-	instr_time	woken_at;
-} KafkaSource;
-
-static KafkaHandle *open_handle(KafkaSource *source, rd_kafka_conf_t *conf,
-								PubsubError *error);
-static PubsubStatus take_metadata(KafkaSource *source, int slice_ms,
-								  PubsubError *error);
-static PubsubStatus open_uncommitted(KafkaSource *source, int slice_ms,
-									 PubsubError *error);
-static PubsubStatus query_offsets(KafkaSource *source, KafkaHandle *handle,
-								  int64 time_ms, int slice_ms,
-								  const PubsubRange *ranges, int nranges,
-								  int64 *offsets, PubsubError *error);
 static void stop_reading(KafkaSource *source);
 static void stop_partition(KafkaSource *source, int32 partition);
 static void finish_range(KafkaSource *source, PubsubRange *range);
@@ -179,263 +114,6 @@ source_event_fd(PubsubSource *base)
 	KafkaSource *source = (KafkaSource *) base;
 
 	return source->handle != NULL ? source->handle->wakeup[0] : -1;
-}
-
-/*
- * source_resolve
- *		A step: connects, and learns the partitions and their offsets
- *
- * The first offsets are asked for before the ends, since the ends only grow:
- * so low <= high, whatever retention deletes in the meantime.
- */
-static PubsubStatus
-source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
-			   PubsubError *error)
-{
-	KafkaSource *source = (KafkaSource *) base;
-	const rd_kafka_conf_t *conf;
-	PubsubStatus status = PUBSUB_OK;
-
-	switch (source->step)
-	{
-		case RESOLVE_CONNECT:
-			source->handle = open_handle(source, source->conf, error);
-			source->conf = NULL;
-			if (source->handle == NULL)
-				return PUBSUB_FAILED;
-			conf = rd_kafka_conf(source->handle->rk);
-			source->max_messages =
-				kafka_conf_get_int(conf, "queued.min.messages");
-			source->max_bytes =
-				kafka_conf_get_int(conf, "queued.max.messages.kbytes") * 1024;
-			source->step = RESOLVE_METADATA;
-			/* FALLTHROUGH */
-
-		case RESOLVE_METADATA:
-			status = take_metadata(source, slice_ms, error);
-			if (status != PUBSUB_OK)
-				return status;
-			source->step = RESOLVE_LOW;
-			/* FALLTHROUGH */
-
-		case RESOLVE_LOW:
-			status = query_offsets(source, source->handle, TIME_EARLIEST,
-								   slice_ms, source->ranges,
-								   source->npartitions, source->offsets,
-								   error);
-			if (status != PUBSUB_OK)
-				break;
-			for (int i = 0; i < source->npartitions; i++)
-				source->ranges[i].low = source->offsets[i];
-			source->step = RESOLVE_HIGH;
-			/* FALLTHROUGH */
-
-		case RESOLVE_HIGH:
-			status = query_offsets(source, source->handle, TIME_LATEST,
-								   slice_ms, source->ranges,
-								   source->npartitions, source->offsets,
-								   error);
-			if (status != PUBSUB_OK)
-				break;
-			for (int i = 0; i < source->npartitions; i++)
-			{
-				PubsubRange *range = &source->ranges[i];
-
-				range->high = Max(source->offsets[i], range->low);
-				range->start = range->low;
-				range->end = range->high;
-				range->done = false;
-			}
-			break;
-	}
-
-	/* after a failed look-up the leaders may be others */
-	source->step = RESOLVE_METADATA;
-	if (status == PUBSUB_OK)
-	{
-		ranges->nranges = source->npartitions;
-		ranges->ranges = source->ranges;
-		ranges->topic = source->topic;
-	}
-	return status;
-}
-
-/*
- * open_handle
- *		Starts a handle with a queue and the topic; takes conf over
- */
-static KafkaHandle *
-open_handle(KafkaSource *source, rd_kafka_conf_t *conf, PubsubError *error)
-{
-	KafkaHandle *handle;
-
-	handle = kafka_handle_open(RD_KAFKA_CONSUMER, conf,
-							   source->base.session->options, error);
-	if (handle == NULL)
-		return NULL;
-	kafka_handle_add_queue(handle);
-	handle->topic = rd_kafka_topic_new(handle->rk, source->topic, NULL);
-	if (handle->topic != NULL)
-		return handle;
-	kafka_error_set(error, rd_kafka_last_error(), NULL);
-	kafka_error_object(error, source->topic, -1);
-	kafka_handle_close(handle);
-	return NULL;
-}
-
-/*
- * take_metadata
- *		Makes the array of ranges, one for each partition there is
- */
-static PubsubStatus
-take_metadata(KafkaSource *source, int slice_ms, PubsubError *error)
-{
-	const rd_kafka_metadata_t *metadata;
-	PubsubStatus status;
-	int			n;
-
-	status = kafka_topic_metadata(source->handle, source->handle->topic,
-								  slice_ms, &metadata, error);
-	if (status != PUBSUB_OK)
-		return status;
-	n = metadata->topics[0].partition_cnt;
-	rd_kafka_metadata_destroy(metadata);
-
-	/* partitions are numbered from 0 without a gap */
-	free(source->ranges);
-	free(source->offsets);
-	source->npartitions = 0;
-	source->ranges = calloc(n, sizeof(PubsubRange));
-	source->offsets = calloc(n, sizeof(int64));
-	if (source->ranges == NULL || source->offsets == NULL)
-		return kafka_error_memory(error);
-	source->npartitions = n;
-	for (int i = 0; i < n; i++)
-		source->ranges[i].partition = i;
-	return PUBSUB_OK;
-}
-
-/*
- * source_lookup
- *		A step: looks up one offset in every range's partition
- */
-static PubsubStatus
-source_lookup(PubsubSource *base, int slice_ms, PubsubLookup what,
-			  int64 time_ms, const PubsubRanges *ranges, int64 *offsets,
-			  PubsubError *error)
-{
-	KafkaSource *source = (KafkaSource *) base;
-	KafkaHandle *handle = source->handle;
-
-	if (what == PUBSUB_LOOKUP_TIME)
-		time_ms = Max(time_ms, 0);	/* negative times have other meanings */
-	else
-	{
-		time_ms = TIME_LATEST;
-		if (source->read_committed)
-		{
-			PubsubStatus status = open_uncommitted(source, slice_ms,
-												   error);
-
-			if (status != PUBSUB_OK)
-				return status;
-			handle = source->uncommitted;
-		}
-	}
-	return query_offsets(source, handle, time_ms, slice_ms, ranges->ranges,
-						 ranges->nranges, offsets, error);
-}
-
-/*
- * open_uncommitted
- *		A step: makes sure of a handle that sees open transactions
- */
-static PubsubStatus
-open_uncommitted(KafkaSource *source, int slice_ms, PubsubError *error)
-{
-	const rd_kafka_metadata_t *metadata;
-	rd_kafka_conf_t *conf;
-	PubsubStatus status;
-
-	if (source->uncommitted == NULL)
-	{
-		conf = rd_kafka_conf_dup(rd_kafka_conf(source->handle->rk));
-		(void) rd_kafka_conf_set(conf, "isolation.level", "read_uncommitted",
-								 NULL, 0);
-		source->uncommitted = open_handle(source, conf, error);
-		if (source->uncommitted == NULL)
-			return PUBSUB_FAILED;
-	}
-	if (source->uncommitted->connected)
-		return PUBSUB_OK;
-	status = kafka_topic_metadata(source->uncommitted,
-								  source->uncommitted->topic, slice_ms,
-								  &metadata, error);
-	if (status == PUBSUB_OK)
-		rd_kafka_metadata_destroy(metadata);
-	return status;
-}
-
-/*
- * query_offsets
- *		A step: one request to each leader, for all its partitions
- */
-static PubsubStatus
-query_offsets(KafkaSource *source, KafkaHandle *handle, int64 time_ms,
-			  int slice_ms, const PubsubRange *ranges, int nranges,
-			  int64 *offsets, PubsubError *error)
-{
-	rd_kafka_topic_partition_list_t *list;
-	rd_kafka_resp_err_t code;
-	int32		partition = -1;
-
-	if (nranges == 0)
-		return PUBSUB_OK;
-
-	list = rd_kafka_topic_partition_list_new(nranges);
-	for (int i = 0; i < nranges; i++)
-		rd_kafka_topic_partition_list_add(list, source->topic,
-										  ranges[i].partition)->offset = time_ms;
-	code = rd_kafka_offsets_for_times(handle->rk, list,
-									  kafka_handle_timeout(handle, slice_ms));
-	kafka_handle_serve(handle);
-
-	/* if the call failed the offsets are still what went in */
-	for (int i = 0; i < nranges; i++)
-	{
-		const rd_kafka_topic_partition_t *element = &list->elems[i];
-
-		if (element->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-		{
-			code = element->err;
-			partition = element->partition;
-			break;
-		}
-		if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-			offsets[i] = element->offset;
-	}
-	rd_kafka_topic_partition_list_destroy(list);
-
-	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-	{
-		kafka_cause_clear(handle);
-		return PUBSUB_OK;
-	}
-	if (partition < 0 && kafka_error_is_transient(code))
-	{
-		if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
-			handle->ntimeouts++;
-		return kafka_cause_get(handle, error);
-	}
-
-	kafka_error_set(error, code, NULL);
-	kafka_error_object(error, source->topic, partition);
-
-	/* metadata just had the topic, so what is unknown is not yet known */
-	if (!kafka_error_is_transient(code) && error->kind != PUBSUB_ERROR_NOT_FOUND)
-		return PUBSUB_FAILED;
-	rd_kafka_poll(handle->rk, Min(slice_ms, 50));
-	return PUBSUB_AGAIN;
 }
 
 /*
@@ -878,7 +556,7 @@ wake_fetcher(KafkaSource *source)
 	{
 		if (source->reading[i] != NULL)
 			rd_kafka_topic_partition_list_add(list, source->topic,
-											  i)->offset = TIME_LATEST;
+											  i)->offset = KAFKA_TIME_LATEST;
 	}
 	(void) rd_kafka_offsets_for_times(source->handle->rk, list, 0);
 	rd_kafka_topic_partition_list_destroy(list);
@@ -899,8 +577,8 @@ source_release(PubsubSource *base, PubsubBatch *batch pg_attribute_unused())
 const PubsubSourceRoutine kafka_source_routine = {
 	.open = source_open,
 	.event_fd = source_event_fd,
-	.resolve = source_resolve,
-	.lookup = source_lookup,
+	.resolve = kafka_source_resolve,
+	.lookup = kafka_source_lookup,
 	.assign = source_assign,
 	.poll = source_poll,
 	.release = source_release,
