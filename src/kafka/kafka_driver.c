@@ -262,9 +262,10 @@ kafka_handle_serve(KafkaHandle *handle)
 int
 kafka_handle_timeout(const KafkaHandle *handle, int slice_ms)
 {
-	int			factor = handle->ntimeouts < 2 ? 1 :
-	handle->ntimeouts < 6 ? 2 : 4;
+	int			factor = 1;
 
+	if (handle->ntimeouts >= 2)
+		factor = handle->ntimeouts < 6 ? 2 : 4;
 	return Max(slice_ms, 1) * factor;
 }
 

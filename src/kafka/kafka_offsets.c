@@ -102,7 +102,7 @@ kafka_source_resolve(PubsubSource *base, int slice_ms, PubsubRanges *ranges,
 	{
 		ranges->nranges = source->npartitions;
 		ranges->ranges = source->ranges;
-		ranges->topic = source->topic;
+		ranges->topic = NULL;
 	}
 	return status;
 }
