@@ -310,11 +310,13 @@ run_request(PubsubSession *session, PubsubAdminRequest *request,
 	const PubsubAdminRoutine *admin = session->driver->admin;
 	bool		is_create = (request->op == PUBSUB_ADMIN_CREATE_TOPIC ||
 							 request->op == PUBSUB_ADMIN_CREATE_SUBSCRIPTION);
+	PubsubDeadline connect_deadline;
 	PubsubDeadline deadline;
 	PubsubStatus status;
 	PubsubError error;
 
 	pubsub_error_clear(&error);
+	pubsub_deadline_set(&connect_deadline, session->options->connect_timeout);
 	pubsub_deadline_set(&deadline, session->options->request_timeout);
 	status = admin->begin(session, request, &error);
 	if (status == PUBSUB_OK)
@@ -324,9 +326,13 @@ run_request(PubsubSession *session, PubsubAdminRequest *request,
 									 &error)) == PUBSUB_AGAIN)
 		{
 			CHECK_FOR_INTERRUPTS();
+			if (error.kind == PUBSUB_ERROR_CONNECT &&
+				pubsub_deadline_passed(&connect_deadline))
+				deadline = connect_deadline;
 			if (pubsub_deadline_passed(&deadline))
 				pubsub_throw_timeout(session, &error, PUBSUB_ERROR_CONNECT,
 									 deadline.ms, "%s \"%s\"", action, object);
+			pubsub_error_clear(&error);
 		}
 	}
 	admin->end(session);

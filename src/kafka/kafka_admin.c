@@ -21,6 +21,7 @@
 
 typedef enum AdminStep
 {
+	ADMIN_CONNECT,
 	ADMIN_SEND,
 	ADMIN_WAIT,
 	ADMIN_LOOK
@@ -38,6 +39,8 @@ typedef struct KafkaAdmin
 
 static bool prepare(KafkaAdmin *admin, PubsubSession *session,
 					const PubsubAdminRequest *request, PubsubError *error);
+static PubsubStatus await_connection(KafkaAdmin *admin, int slice_ms,
+									 PubsubError *error);
 static void send_request(KafkaAdmin *admin, const PubsubOptions *options);
 static PubsubStatus take_result(KafkaAdmin *admin, int slice_ms,
 								PubsubError *error);
@@ -149,7 +152,7 @@ prepare(KafkaAdmin *admin, PubsubSession *session,
 
 /*
  * admin_step
- *		A step: sends the request, waits for the answer, and looks
+ *		A step: connects, sends the request, waits for the answer, and looks
  */
 static PubsubStatus
 admin_step(PubsubSession *session, int slice_ms, PubsubError *error)
@@ -159,6 +162,13 @@ admin_step(PubsubSession *session, int slice_ms, PubsubError *error)
 
 	switch (admin->step)
 	{
+		case ADMIN_CONNECT:
+			status = await_connection(admin, slice_ms, error);
+			if (status != PUBSUB_OK)
+				return status;
+			admin->step = ADMIN_SEND;
+			/* FALLTHROUGH */
+
 		case ADMIN_SEND:
 			send_request(admin, session->options);
 			admin->step = ADMIN_WAIT;
@@ -175,6 +185,36 @@ admin_step(PubsubSession *session, int slice_ms, PubsubError *error)
 			return look_at_topic(admin, slice_ms);
 	}
 	return PUBSUB_OK;
+}
+
+/*
+ * await_connection
+ *		Has any broker answered?  The request itself may take its time.
+ */
+static PubsubStatus
+await_connection(KafkaAdmin *admin, int slice_ms, PubsubError *error)
+{
+	KafkaHandle *handle = admin->handle;
+	const rd_kafka_metadata_t *metadata;
+	rd_kafka_resp_err_t code;
+
+	code = rd_kafka_metadata(handle->rk, 0, NULL, &metadata,
+							 kafka_handle_timeout(handle, slice_ms));
+	kafka_handle_serve(handle);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
+		rd_kafka_metadata_destroy(metadata);
+		kafka_cause_clear(handle);
+		return PUBSUB_OK;
+	}
+	if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
+		handle->ntimeouts++;
+	else if (!kafka_error_is_transient(code))
+	{
+		kafka_error_set(error, code, NULL);
+		return PUBSUB_FAILED;
+	}
+	return kafka_cause_get(handle, error);
 }
 
 static void
