@@ -73,7 +73,7 @@ CREATE FOREIGN TABLE clicks (
 	group_id 'pg1', partitions '0,3-5', start_offsets '{"0": 23, "1": "latest-5"}',
 	stop_offsets 'latest', start_read_time '2026-01-01',
 	stop_read_time '2026-01-02 12:00+01', timestamp_miss 'latest',
-	on_data_loss 'skip', isolation_level 'read_uncommitted', acks '1',
+	on_data_loss 'skip', isolation_level 'read_uncommitted', acks 'all',
 	compression 'lz4', tombstones 'true', max_records '10', max_read_time '5s',
 	poll_timeout '500ms', "properties.linger.ms" '5');
 

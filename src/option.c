@@ -92,7 +92,6 @@ static const struct config_enum_entry isolation_levels[] = {
 
 static const struct config_enum_entry acks[] = {
 	{"all", PUBSUB_ACKS_ALL, false},
-	{"1", PUBSUB_ACKS_LEADER, false},
 	{NULL, 0, false}
 };
 
@@ -303,7 +302,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 		.max = 255},
 	{"acks", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_ENUM, FIELD(acks),
-		"Replicas that must have a published record before it counts.",
+		"Replicas that must have a published record before it counts: all that are in sync.  There is no other value, as a confirmed record must not be lost.",
 		.defval = "all", .values = acks},
 	{"compression", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_ENUM, FIELD(compression),

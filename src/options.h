@@ -66,8 +66,7 @@ typedef enum PubsubTimestampMiss
 
 typedef enum PubsubAcks
 {
-	PUBSUB_ACKS_ALL,
-	PUBSUB_ACKS_LEADER
+	PUBSUB_ACKS_ALL
 } PubsubAcks;
 
 typedef enum PubsubCompression

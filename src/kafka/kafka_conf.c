@@ -503,11 +503,9 @@ kafka_conf_producer(const PubsubOptions *options, PubsubError *error)
 	if (conf == NULL)
 		return NULL;
 
-	/* idempotence takes nothing but acks=all */
-	if (set(conf, "acks",
-			options->acks == PUBSUB_ACKS_ALL ? "all" : "1", error) &&
-		set(conf, "enable.idempotence",
-			options->acks == PUBSUB_ACKS_ALL ? "true" : "false", error) &&
+	/* the option "acks" leaves no choice: what is confirmed must not be lost */
+	if (set(conf, "acks", "all", error) &&
+		set(conf, "enable.idempotence", "true", error) &&
 		set(conf, "compression.type", codecs[options->compression], error) &&
 
 	/* a key goes where Java producers send it */
@@ -565,9 +563,8 @@ kafka_conf_producer_key(const PubsubOptions *options)
 	key = malloc(size);
 	if (key == NULL)
 		return NULL;
-	len = snprintf(key, size, "%d %d %d %d\n", options->acks,
-				   options->compression, options->batch_size,
-				   options->batch_bytes);
+	len = snprintf(key, size, "%d %d %d\n", options->compression,
+				   options->batch_size, options->batch_bytes);
 	for (int i = 0; i < options->nproperties; i++)
 		len += snprintf(key + len, size - len, "%s=%s\n",
 						options->properties[i].name,
