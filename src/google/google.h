@@ -52,6 +52,12 @@
 #define GOOGLE_MAX_IDS_BYTES	500000
 
 /*
+ * So long does the end of a session wait for what is under way, in ms: pulls
+ * that nobody waits for any more, and what is to be given back.
+ */
+#define GOOGLE_DETACH_MS		2000
+
+/*
  * Under exactly-once delivery a refusal lists ids in a trailer, for which
  * libcurl has room for 128 kB, as base64.
  */

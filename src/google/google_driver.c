@@ -21,9 +21,6 @@
 
 #define DEFAULT_ENDPOINT	"https://pubsub.googleapis.com"
 
-/* How long detach() waits for the thread to give back what is held, in ms */
-#define DETACH_MS			1000
-
 static PubsubStatus google_attach(PubsubSession *base, PubsubError *error);
 static void google_detach(PubsubSession *base);
 static bool init_client(GoogleClient *client, const PubsubOptions *options,
@@ -102,7 +99,7 @@ google_detach(PubsubSession *base)
 	google_free_acks(session);
 	google_http_destroy(session->http);
 	google_http_destroy(session->spare);
-	if (!google_leases_stop(&session->leases, DETACH_MS))
+	if (!google_leases_stop(&session->leases, GOOGLE_DETACH_MS))
 		return;					/* its thread still uses the rest */
 	google_auth_free(&session->client.auth);
 	free(session->client.url);

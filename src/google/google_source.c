@@ -4,9 +4,9 @@
  *		Reading a subscription: one unary Pull after the other
  *
  * Each pull asks for no more than is wanted, and the service is told to end it
- * after poll_timeout.  We never end one ourselves: the messages that it may be
- * about to bring would be hidden from everybody until their leases end.  If
- * the reader goes first, the session's thread sees the pull through.
+ * soon.  We never end one ourselves: the messages that it may be about to
+ * bring would be hidden from everybody until their leases end.  If the reader
+ * goes first, the session's thread sees the pull through.
  *
  * A subscription tells nobody how much it holds, and an empty answer proves
  * nothing.  A reading is idle after two empty pulls in a row and poll_timeout
@@ -33,6 +33,11 @@
 
 /* A pull should not bring more than this many bytes, if we can help it */
 #define PULL_BYTES			(32 * 1024 * 1024)
+
+/* A pull is given so long, in ms; the end of a session must wait for it */
+#define PULL_MS				1500
+StaticAssertDecl(PULL_MS < GOOGLE_DETACH_MS,
+				 "the last pull of a session would be abandoned");
 
 /* Our patience with a pull beyond the time it was given, in ms */
 #define PULL_GRACE_MS		10000
@@ -113,6 +118,7 @@ google_source_open(PubsubSession *base, const PubsubSourceSpec *spec,
 	/* a pull must end before ring 1 takes the silence for a failure */
 	source->pull_timeout = Max(Min(options->poll_timeout,
 								   session->client.request_timeout / 2), 1);
+	source->pull_timeout = Min(source->pull_timeout, PULL_MS);
 
 	source->orphan = calloc(1, sizeof(GoogleOrphan));
 	source->hold = google_hold_create(&session->leases,
