@@ -214,14 +214,14 @@ SELECT pg_temp.check('column', 'metadata=key', 'attribute=a');
 -- ==== commands is refused for superusers, too (S05).
 SELECT name, pg_temp.check('server', 'properties.' || name)
 	FROM unnest(ARRAY['fetch.min.bytes=1000', 'fetch.min.bytes=-1',
-		'plugin.library.paths=/tmp/x', 'sasl.kerberos.kinit.cmd=touch PWNED',
-		'ssl.engine.location=/tmp/x', 'ssl.providers=x', 'metadata.broker.list=k:9092',
+		'plugin.library.paths=/opt/x', 'sasl.kerberos.kinit.cmd=touch PWNED',
+		'ssl.engine.location=/opt/x', 'ssl.providers=x', 'metadata.broker.list=k:9092',
 		'bootstrap.servers=k:9092', 'sasl.password=hush', 'group.id=g',
 		'ssl.key.location=/etc/key', 'debug=all', 'no.such=1']) AS name;
 SET ROLE regress_pubsub_options;
 SELECT name, pg_temp.check('server', 'properties.' || name)
 	FROM unnest(ARRAY['fetch.min.bytes=1000', 'sasl.kerberos.kinit.cmd=touch PWNED',
-		'plugin.library.paths=/tmp/x', 'ssl.key.location=/etc/key', 'debug=all',
+		'plugin.library.paths=/opt/x', 'ssl.key.location=/etc/key', 'debug=all',
 		'enable.ssl.certificate.verification=false']) AS name;
 
 -- ==== Options that read files of the server need the role for that;
