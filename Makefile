@@ -122,15 +122,17 @@ REGRESS_GOOGLE = \
 	read
 
 # These prepare a bare machine themselves, where there may be no pg_config yet.
-ifneq (,$(filter check demo layers,$(MAKECMDGOALS)))
+ifneq (,$(filter check demo layers bench,$(MAKECMDGOALS)))
 
-.PHONY: check demo layers
+.PHONY: check demo layers bench
 check:
 	@test/run
 demo:
 	@test/demo/run
 layers:
 	@test/check_layers.sh
+bench:
+	@bench/run
 
 else
 
