@@ -377,6 +377,23 @@ SELECT count(*) FROM pubsub_consume(NULL::jobs);
 SELECT ack_state();
 
 -- ====
+-- A WARNING at COMMIT that the client's encoding cannot show is lost, but
+-- nothing else is: the session can be cancelled as before.
+CREATE SERVER U&"ack_queue_\20AC" FOREIGN DATA WRAPPER pubsub_fdw
+  OPTIONS (broker 'dummy_queue', project 'test-project', dummy_dir 'regress_pubsub_ack', dummy_fail_acks '1');
+CREATE FOREIGN TABLE jobs_euro (data text) SERVER U&"ack_queue_\20AC"
+  OPTIONS (topic 'jobs', subscription 'jobs-sub', poll_timeout '10ms');
+SELECT dummy_append('regress_pubsub_ack', 'jobs', 0, 'x');
+SET client_encoding = 'LATIN1';
+SELECT data FROM pubsub_consume(NULL::jobs_euro);
+SET statement_timeout = '50ms';
+SELECT pg_sleep(10);
+RESET statement_timeout;
+RESET client_encoding;
+SELECT data FROM pubsub_consume(NULL::jobs);
+SELECT ack_state();
+
+-- ====
 -- What consuming does not do
 BEGIN READ ONLY;
 SELECT * FROM pubsub_consume(NULL::feed);
@@ -390,6 +407,7 @@ SELECT * FROM pubsub_consume(NULL::jobs, group_id => 'g');
 SELECT * FROM pubsub_consume(NULL::jobs, partitions => '{0}');
 SELECT * FROM pubsub_consume(NULL::feed, partitions => '{9}');
 SELECT * FROM pubsub_consume(NULL::feed, group_id => '');
+SELECT * FROM pubsub_consume(NULL::feed, group_id => repeat('x', 256));
 SELECT * FROM pubsub_consume(NULL::feed_copy);
 SELECT pubsub_consume(NULL::feed);
 -- LIMIT does not make a function call consume less than it returns
@@ -416,7 +434,7 @@ SELECT ack_state(), dummy_held();
 SELECT extconfig::regclass[] FROM pg_extension WHERE extname = 'pubsub_fdw';
 
 SET client_min_messages = warning;
-DROP SERVER ack_log, ack_queue CASCADE;
+DROP SERVER ack_log, ack_queue, U&"ack_queue_\20AC" CASCADE;
 RESET client_min_messages;
 DROP VIEW ack_positions;
 DELETE FROM pubsub_offsets WHERE server_name = 'ack_log';

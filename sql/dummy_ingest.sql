@@ -230,6 +230,26 @@ SELECT count(*) FROM pubsub_consume(NULL::feed);
 SELECT ack_state(), dummy_held();
 
 -- ====
+-- A trigger of the target that consumes from the same group goes on where the
+-- batch ends, and the next batch after that; nobody gets a row twice.
+SELECT count(*) >= 0 AS whatever FROM pubsub_consume(NULL::feed);
+SELECT publish('feed', 301, 320, 1);
+TRUNCATE dst;
+CREATE TABLE aside (data int);
+CREATE FUNCTION aside() RETURNS trigger LANGUAGE plpgsql AS
+  $$BEGIN INSERT INTO aside SELECT data::int FROM pubsub_consume(NULL::feed, 1); RETURN NULL; END$$;
+CREATE TRIGGER aside AFTER INSERT ON dst EXECUTE FUNCTION aside();
+CALL pubsub_ingest('feed', 'dst', batch_size => 4);
+SELECT count(*), count(DISTINCT data) FROM (SELECT data FROM dst UNION ALL SELECT data FROM aside) d;
+SELECT array_agg(data ORDER BY data) FROM aside;
+SELECT publish('feed', 321, 340, 1);
+BEGIN;
+CALL pubsub_ingest('feed', 'dst', batch_size => 4);
+COMMIT;
+SELECT count(*), count(DISTINCT data) FROM (SELECT data FROM dst UNION ALL SELECT data FROM aside) d;
+DROP TRIGGER aside ON dst;
+
+-- ====
 -- A server or a mapping that is altered between batches ends the call or not,
 -- but loses nothing.
 SELECT publish('feed', 201, 230, 3);
@@ -251,11 +271,31 @@ CALL pubsub_ingest('feed', 'dst');
 ROLLBACK;
 CALL pubsub_ingest('feed', 'pg_class');
 CALL pubsub_ingest('feed', 'feed_copy');
+CALL pubsub_ingest('feed', 'dst', group_id => repeat('x', 256));
+-- a target that may not be written is not even locked, rows or no rows
+CREATE ROLE regress_pubsub_ingester;
+GRANT SELECT, DELETE ON feed TO regress_pubsub_ingester;
+CREATE USER MAPPING FOR regress_pubsub_ingester SERVER ing_log OPTIONS (credentials_required 'false');
+CREATE VIEW dst_view AS SELECT data FROM dst;
+SET ROLE regress_pubsub_ingester;
+CALL pubsub_ingest('feed', 'dst');
+CALL pubsub_ingest('feed', 'dst', on_conflict => 'nothing');
+CALL pubsub_ingest('feed', 'dst_view');
+RESET ROLE;
+-- one column will do
+GRANT INSERT (data) ON dst TO regress_pubsub_ingester;
+CREATE FOREIGN TABLE feed_late (data int) SERVER ing_log OPTIONS (topic 'feed', format 'json', group_id 'late', start_offsets 'latest');
+GRANT SELECT, DELETE ON feed_late TO regress_pubsub_ingester;
+SET ROLE regress_pubsub_ingester;
+CALL pubsub_ingest('feed_late', 'dst');
+RESET ROLE;
 
 SET client_min_messages = warning;
 DROP SERVER ing_log, ing_queue CASCADE;
 RESET client_min_messages;
 DELETE FROM pubsub_offsets WHERE server_name = 'ing_log';
-DROP FUNCTION batches, positions, ack_state, publish, ing_orders, echo, forward, meddle;
-DROP TABLE dst;
+DROP FUNCTION batches, positions, ack_state, publish, ing_orders, echo, forward, aside, meddle;
+DROP VIEW dst_view;
+DROP TABLE dst, aside;
+DROP ROLE regress_pubsub_ingester;
 SELECT dummy_drop('regress_pubsub_ingest');

@@ -133,6 +133,9 @@ SELECT json_try('{"v":"abcdef"}');
 SELECT json_try('{"mood":"happy"}');
 SELECT json_try('{"jb":"\u0000"}');
 SELECT json_try('{"ts":"yesterdaay"}');
+-- not what looks like an exponent
+SELECT json_try('{"id":true}');
+SELECT json_try('{"id":{"e":1}}');
 \set SHOW_CONTEXT errors
 CREATE DOMAIN json_given AS int NOT NULL;
 CREATE FOREIGN TABLE json_not_null (a json_given, t text)

@@ -318,10 +318,15 @@ run_request(PubsubSession *session, PubsubAdminRequest *request,
 	pubsub_error_clear(&error);
 	pubsub_deadline_set(&connect_deadline, session->options->connect_timeout);
 	pubsub_deadline_set(&deadline, session->options->request_timeout);
+
+	/*
+	 * An error on the way leaves the request to the end of the transaction;
+	 * or to the next one, if it was caught.
+	 */
+	admin->end(session);
 	status = admin->begin(session, request, &error);
 	if (status == PUBSUB_OK)
 	{
-		/* an error leaves the request to the end of the transaction */
 		while ((status = admin->step(session, PUBSUB_SLICE_MS,
 									 &error)) == PUBSUB_AGAIN)
 		{

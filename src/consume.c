@@ -251,11 +251,11 @@ pubsub_reader_store_positions(PubsubReader *reader)
 
 /*
  * pubsub_reader_resume
- *	  Goes on in a new transaction.
+ *	  Goes on after others had a chance to consume.
  *
- * The locks went with the old one.  The current partition is taken again; if
- * another session has it now it is left, if its position has moved the source
- * moves, too.  Otherwise the source goes on undisturbed.
+ * In a new transaction the locks are gone.  The current partition is taken
+ * again; if another session has it now it is left, if its position has moved
+ * the source moves, too.  Otherwise the source goes on undisturbed.
  */
 void
 pubsub_reader_resume(PubsubReader *reader)

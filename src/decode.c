@@ -46,7 +46,8 @@ struct PubsubDecoder
 	bool		is_log;			/* messages have offsets, not ids */
 	const char *subscription;	/* of a queue */
 	const char *topic;			/* of a queue, if known */
-	PubsubBytes timestamp_attribute;	/* absent: use the message's time */
+	const char *timestamp_attribute;	/* NULL: use the message's time */
+	PubsubBytes timestamp_header;	/* its name in messages */
 
 	/* a conversion that does not throw, if the server encoding needs one */
 	Oid			from_utf8;
@@ -95,9 +96,10 @@ pubsub_decoder_create(const PubsubTable *table, const PubsubColumns *columns,
 	decoder->natts = columns->ncolumns;
 	decoder->is_log = (table->driver->capabilities & PUBSUB_IS_LOG) != 0;
 	decoder->subscription = table->options.subscription;
+	decoder->timestamp_attribute = attribute;
 	if (attribute)
-		decoder->timestamp_attribute = pubsub_text_to_utf8(attribute,
-														   strlen(attribute));
+		decoder->timestamp_header = pubsub_text_to_utf8(attribute,
+														strlen(attribute));
 	if (GetDatabaseEncoding() != PG_UTF8 &&
 		GetDatabaseEncoding() != PG_SQL_ASCII)
 		decoder->from_utf8 = FindDefaultConversionProc(PG_UTF8,
@@ -298,29 +300,29 @@ header_string(PubsubDecoder *decoder, const PubsubHeader *header)
 static Datum
 event_time_from_attribute(PubsubDecoder *decoder, const PubsubMessage *message)
 {
-	PubsubBytes name = decoder->timestamp_attribute;
-	const PubsubHeader *header = find_header(message, name);
+	const char *name = decoder->timestamp_attribute;
+	const PubsubHeader *header = find_header(message,
+											 decoder->timestamp_header);
 	int64		ms;
 	TimestampTz result;
 
 	if (header == NULL || header->value.len == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
-				 errmsg("message has no timestamp attribute \"%.*s\"",
-						name.len, name.data)));
+				 errmsg("message has no timestamp attribute \"%s\"", name)));
 
 	if (!pubsub_time_parse(header->value.data, header->value.len, &ms))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
-				 errmsg("invalid value for timestamp attribute \"%.*s\": \"%s\"",
-						name.len, name.data, header_string(decoder, header)),
+				 errmsg("invalid value for timestamp attribute \"%s\": \"%s\"",
+						name, header_string(decoder, header)),
 				 errdetail("The value must be milliseconds since 1970-01-01 or an RFC 3339 time.")));
 
 	if (!pubsub_time_to_timestamp(ms, 0, &result))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("value for timestamp attribute \"%.*s\" out of range: \"%s\"",
-						name.len, name.data, header_string(decoder, header))));
+				 errmsg("value for timestamp attribute \"%s\" out of range: \"%s\"",
+						name, header_string(decoder, header))));
 
 	return TimestampTzGetDatum(result);
 }
@@ -552,7 +554,7 @@ decode_column(PubsubDecoder *decoder, DecodeColumn *column,
 			break;
 
 		case PUBSUB_ROLE_EVENT_TIME:
-			if (decoder->timestamp_attribute.data)
+			if (decoder->timestamp_attribute)
 				value = event_time_from_attribute(decoder, message);
 			else
 				value = message_time(message, isnull);

@@ -526,6 +526,7 @@ convert_field(Field *field, bool *isnull)
 		}
 	}
 	else if (field->kind == FIELD_INTEGER &&
+			 field->type == JSON_TOKEN_NUMBER &&
 			 (memchr(text, 'e', len) || memchr(text, 'E', len)))
 	{
 		Datum		number;

@@ -366,7 +366,7 @@ typedef struct PubsubAdminRequest
 /* One administrative call at a time per session. */
 struct PubsubAdminRoutine
 {
-	/* Remembers the request.  OK or FAILED. */
+	/* Remembers the request.  None is under way.  OK or FAILED. */
 	PubsubStatus (*begin) (PubsubSession *session,
 						   const PubsubAdminRequest *request,
 						   PubsubError *error);

@@ -195,13 +195,7 @@ take_arguments(FunctionCallInfo fcinfo, const PubsubTable *table,
 		pubsub_interval_ms("max_read_time", PG_GETARG_INTERVAL_P(3));
 	pubsub_check_consume_arguments(table, !PG_ARGISNULL(6), false);
 	if (!PG_ARGISNULL(6))
-	{
-		spec->group_id = text_to_cstring(PG_GETARG_TEXT_PP(6));
-		if (spec->group_id[0] == '\0')
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("\"group_id\" must not be empty")));
-	}
+		spec->group_id = pubsub_check_group_id(PG_GETARG_TEXT_PP(6));
 }
 
 /*
@@ -216,13 +210,12 @@ ingest_all(Ingest *ingest)
 	do
 	{
 		nrows += ingest_batch(ingest);
-		pubsub_reader_store_positions(ingest->reader);
 		if (!ingest->atomic)
 		{
 			SPI_commit();
 			EnsurePortalSnapshotExists();
-			pubsub_reader_resume(ingest->reader);
 		}
+		pubsub_reader_resume(ingest->reader);
 	} while (pubsub_reader_stop_reason(ingest->reader) == PUBSUB_STOP_NONE);
 
 	pubsub_report_stop(ingest->reader);
@@ -266,6 +259,9 @@ ingest_batch(Ingest *ingest)
 			pubsub_deadline_passed(&deadline))
 			break;
 	}
+
+	/* before triggers run: what they consume comes after the batch */
+	pubsub_reader_store_positions(ingest->reader);
 	nrows = pubsub_inserter_end(ingest->inserter);
 	table_close(source, NoLock);
 	return nrows;

@@ -14,9 +14,12 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "catalog/objectaddress.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
@@ -64,12 +67,24 @@ pubsub_ingest_target_create(Oid relid, const PubsubTable *source,
 /*
  * pubsub_ingest_target_open
  *	  Opens the target with the lock that INSERT takes.
+ *
+ * Whoever may not insert anything must not get that lock, which may be held
+ * for as long as messages are waited for.  The INSERT checks the columns.
  */
 Relation
 pubsub_ingest_target_open(const PubsubIngestTarget *target)
 {
-	Relation	rel = try_table_open(target->relid, RowExclusiveLock);
+	Relation	rel;
+	Oid			userid = GetUserId();
 
+	if (pg_class_aclcheck(target->relid, userid, ACL_INSERT) != ACLCHECK_OK &&
+		pg_attribute_aclcheck_all(target->relid, userid, ACL_INSERT,
+								  ACLMASK_ANY) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV,
+					   get_relkind_objtype(get_rel_relkind(target->relid)),
+					   get_rel_name(target->relid));
+
+	rel = try_table_open(target->relid, RowExclusiveLock);
 	if (rel == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),

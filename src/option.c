@@ -299,7 +299,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 	{"group_id", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_STRING, FIELD(group_id),
 		"Name of the position that consuming moves; SELECT never uses it.",
-		.max = 255},
+		.max = PUBSUB_MAX_GROUP_ID},
 	{"acks", PUBSUB_ON_TABLE, PUBSUB_FOR_KAFKA,
 		PUBSUB_TYPE_ENUM, FIELD(acks),
 		"Replicas that must have a published record before it counts: all that are in sync.  There is no other value, as a confirmed record must not be lost.",

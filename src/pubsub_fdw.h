@@ -226,8 +226,9 @@ extern void pubsub_reader_rewind(PubsubReader *reader);
 extern void pubsub_reader_store_positions(PubsubReader *reader);
 
 /*
- * consume with spec.keep: goes on in a new transaction.  Positions are taken
- * again, since another session may have had them meanwhile.
+ * consume with spec.keep: goes on after the positions were stored and others
+ * had a chance to consume: another session, in a new transaction, or a trigger
+ * of our own.  Positions are taken again.
  */
 extern void pubsub_reader_resume(PubsubReader *reader);
 
@@ -441,6 +442,10 @@ extern void pubsub_throw_timeout(const PubsubSession *session,
 /* ---------- SQL surface that is not the FDW ---------- */
 
 /* in position.c: pubsub_offsets, the positions of log consumers */
+
+/* The longest name of a group, in bytes: it is part of an index */
+#define PUBSUB_MAX_GROUP_ID 255
+
 typedef struct PubsubPosition
 {
 	int32		partition;

@@ -129,13 +129,7 @@ pubsub_consume(PG_FUNCTION_ARGS)
 	pubsub_read_spec_init(&spec, table);
 	spec.consume = true;
 	if (!PG_ARGISNULL(3))
-	{
-		spec.group_id = text_to_cstring(PG_GETARG_TEXT_PP(3));
-		if (spec.group_id[0] == '\0')
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("\"group_id\" must not be empty")));
-	}
+		spec.group_id = pubsub_check_group_id(PG_GETARG_TEXT_PP(3));
 	if (!PG_ARGISNULL(4))
 		spec.partitions = partitions_text(PG_GETARG_ARRAYTYPE_P(4));
 	pubsub_check_consume_arguments(table, !PG_ARGISNULL(3), !PG_ARGISNULL(4));
@@ -232,6 +226,27 @@ pubsub_check_max_records(int64 value)
 				 errmsg("\"max_records\" must be positive, not " INT64_FORMAT,
 						value)));
 	return value;
+}
+
+/*
+ * pubsub_check_group_id
+ *	  A group_id argument as a string, if it would do as the table's option.
+ */
+char *
+pubsub_check_group_id(const text *value)
+{
+	char	   *group_id = text_to_cstring(value);
+
+	if (group_id[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"group_id\" must not be empty")));
+	if (strlen(group_id) > PUBSUB_MAX_GROUP_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("\"group_id\" must not be longer than %d bytes",
+						PUBSUB_MAX_GROUP_ID)));
+	return group_id;
 }
 
 /*

@@ -20,6 +20,7 @@ extern void pubsub_check_consume_arguments(const PubsubTable *table,
 										   bool has_group_id,
 										   bool has_partitions);
 extern int64 pubsub_check_max_records(int64 value);
+extern char *pubsub_check_group_id(const text *value);
 extern int	pubsub_interval_ms(const char *argument,
 							   const Interval *interval);
 extern void pubsub_report_stop(const PubsubReader *reader);

@@ -334,8 +334,12 @@ static void
 warn_safely(PubsubSession *session, int64 nfailed, const PubsubError *error)
 {
 	MemoryContext oldcxt = CurrentMemoryContext;
+	uint32		holdoff = InterruptHoldoffCount;
 
-	/* even a warning can fail, for want of memory */
+	/*
+	 * Even a warning can fail: for want of memory, or because the client's
+	 * encoding cannot show it.
+	 */
 	PG_TRY();
 	{
 		if (nfailed < 0)
@@ -355,6 +359,9 @@ warn_safely(PubsubSession *session, int64 nfailed, const PubsubError *error)
 	{
 		MemoryContextSwitchTo(oldcxt);
 		FlushErrorState();
+
+		/* the error has reset it, but the commit goes on */
+		InterruptHoldoffCount = holdoff;
 	}
 	PG_END_TRY();
 }

@@ -33,7 +33,6 @@ google_admin_begin(PubsubSession *base, const PubsubAdminRequest *request,
 	bool		is_topic = request->op == PUBSUB_ADMIN_CREATE_TOPIC ||
 	request->op == PUBSUB_ADMIN_DROP_TOPIC;
 
-	google_admin_end(base);
 	if (request->partitions > 0 || request->replication_factor > 0)
 	{
 		pubsub_error_set(error, PUBSUB_ERROR_INVALID,

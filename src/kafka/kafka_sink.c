@@ -445,14 +445,12 @@ sink_drain(PubsubSink *base, bool flush, PubsubError *error)
 	KafkaHandle *handle = sink->producer->handle;
 	char		text[400];
 
-	if (base->ndelivered < base->nput)
-	{
-		kafka_handle_serve(handle);
+	/* also if none is ours: the queue may be full of other sinks' messages */
+	kafka_handle_serve(handle);
 
-		/* messages do not linger while this runs */
-		if (flush && base->ndelivered < base->nput)
-			(void) rd_kafka_flush(handle->rk, FLUSH_MS);
-	}
+	/* messages do not linger while this runs */
+	if (flush && base->ndelivered < base->nput)
+		(void) rd_kafka_flush(handle->rk, FLUSH_MS);
 
 	if (!sink->failed &&
 		rd_kafka_fatal_error(handle->rk, text, sizeof(text)) !=
