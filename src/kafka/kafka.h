@@ -51,7 +51,7 @@ typedef struct KafkaHandle
 	volatile int x509_error;	/* OpenSSL's verdict, set by another thread */
 
 	/* how the blocking calls went so far */
-	int			ntimeouts;		/* in a row, with a connection */
+	int			ntimeouts;		/* calls that ended too early for an answer */
 	int			nunknown;		/* "no such topic" in a row */
 } KafkaHandle;
 

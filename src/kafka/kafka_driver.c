@@ -257,15 +257,16 @@ kafka_handle_serve(KafkaHandle *handle)
  *		How long a blocking call may take
  *
  * A call that ends before the broker's answer arrives is in vain, and so is
- * each repetition; so the slice grows with each that fails.
+ * each repetition; so the slice grows with each that fails, and the handle
+ * remembers how slow its brokers are.
  */
 int
 kafka_handle_timeout(const KafkaHandle *handle, int slice_ms)
 {
-	int			factor = 1;
+	int			factor = handle->ntimeouts < 2 ? 1 :
+	handle->ntimeouts < 5 ? 2 :
+	handle->ntimeouts < 10 ? 4 : 8;
 
-	if (handle->ntimeouts >= 2)
-		factor = handle->ntimeouts < 6 ? 2 : 4;
 	return Max(slice_ms, 1) * factor;
 }
 

@@ -190,7 +190,6 @@ kafka_cause_clear(KafkaHandle *handle)
 	handle->cause = RD_KAFKA_RESP_ERR_NO_ERROR;
 	handle->nrefused = 0;
 	handle->x509_error = X509_V_OK;
-	handle->ntimeouts = 0;
 }
 
 /*

@@ -268,7 +268,12 @@ source_poll(PubsubSource *base, int max_messages, PubsubBatch *batch,
 
 	batch->progressed = progressed;
 	if (source->handle->cause != RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
 		(void) kafka_cause_get(source->handle, error);
+		if (error->kind == PUBSUB_ERROR_NOT_FOUND ||
+			error->kind == PUBSUB_ERROR_DATA_LOSS)
+			kafka_error_object(error, source->topic, -1);
+	}
 	return PUBSUB_AGAIN;
 }
 
