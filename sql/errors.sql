@@ -296,6 +296,14 @@ SELECT count(*) FROM events;
 COMMIT;
 SELECT server_name, broker, valid, in_transaction FROM pubsub_get_connections() ORDER BY 1;
 SELECT pubsub_disconnect('nosuch');
+-- one that is not valid any more goes without being asked for
+BEGIN;
+ALTER SERVER err_log OPTIONS (ADD request_timeout '20s');
+SELECT count(*) FROM events;
+COMMIT;
+SELECT server_name, broker, valid, in_transaction FROM pubsub_get_connections() ORDER BY 1;
+SELECT server_name, broker, valid, in_transaction FROM pubsub_get_connections() ORDER BY 1;
+ALTER SERVER err_log OPTIONS (DROP request_timeout);
 
 -- ====
 -- A server without its driver, or without what the driver needs

@@ -13,7 +13,7 @@
  * what is left.
  *
  * After ALTER SERVER or ALTER USER MAPPING a session is retired: nobody gets
- * it any more, and it goes when the transaction that used it has ended.
+ * it any more, and it goes with the end of a transaction.
  *
  * IDENTIFICATION
  *		src/session.c
@@ -356,7 +356,8 @@ pubsub_session_end_xact(void)
 		PubsubSessionEntry *entry = dlist_container(PubsubSessionEntry, node,
 													iter.cur);
 
-		if (entry->attached && entry->session.driver->admin)
+		/* a call for administration that failed */
+		if (entry->in_xact && entry->session.driver->admin)
 			entry->session.driver->admin->end(&entry->session);
 		entry->in_xact = false;
 		if (entry->retired && dlist_is_empty(&entry->session.sources))

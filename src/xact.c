@@ -144,12 +144,17 @@ pubsub_xact_mark(PubsubSession *session, PubsubMessage *message)
 	message->marked = true;
 }
 
+/*
+ * xact_callback
+ *	  What the head of the file says.
+ *
+ * Also for transactions that have used no broker: there may be a source that
+ * was kept for the next batch of an ingestion, or a session that was retired
+ * since the last time.
+ */
 static void
 xact_callback(XactEvent event, void *arg pg_attribute_unused())
 {
-	if (!enlisted)
-		return;
-
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
@@ -168,12 +173,12 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 			end_xact(false);
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that has used a pubsub_fdw foreign table")));
+			if (enlisted)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot PREPARE a transaction that has used a pubsub_fdw foreign table")));
 			break;
 		case XACT_EVENT_PREPARE:
-			/* PRE_PREPARE does not let it come to this */
 			break;
 	}
 }
