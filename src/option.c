@@ -260,7 +260,7 @@ const PubsubOptionDef pubsub_option_defs[] = {
 	.defdoc = "SELECT: none (kafka), 5s (pubsub); consume: 30s"},
 	{"poll_timeout", PUBSUB_ON_TABLE, PUBSUB_FOR_BOTH,
 		PUBSUB_TYPE_TIME, FIELD(poll_timeout),
-		"A read of a subscription ends when nothing new has come for so long.",
+		"A read of a subscription ends when nothing new has come for so long.  A topic of Kafka is read to its end, so there it has no effect.",
 		.min = 1, .max = INT_MAX, .defval = "2s"},
 
 	/* Kafka table */
