@@ -31,12 +31,13 @@
 
 #include "pending.h"
 
-/* A topic that this transaction publishes to, in a context of its own */
+/* A table that this transaction publishes to, in a context of its own */
 struct PubsubTarget
 {
 	PubsubTable *table;
 	PubsubSession *session;
 	PubsubSink *sink;
+	bool		owns_sink;		/* else it is that of an earlier target */
 	int64		nmessages;		/* in the log */
 	bool		stale;			/* definition changed: takes no new message */
 };
@@ -64,7 +65,10 @@ static List *targets = NIL;
 static slist_head marks = SLIST_STATIC_INIT(marks); /* innermost first */
 
 static PubsubTarget *target_create(Oid relid, Oid userid);
+static PubsubSink *find_sink(const PubsubTarget *target);
+static bool same_settings(const PubsubOptions *a, const PubsubOptions *b);
 static void target_connect(PubsubTarget *target);
+static int64 messages_of_sink(const PubsubSink *sink);
 static void register_invalidation(void);
 static void invalidate_rel(Datum arg, Oid relid);
 static void invalidate_all(Datum arg, int cacheid, uint32 hashvalue);
@@ -117,7 +121,7 @@ pubsub_target_table(const PubsubTarget *target)
 
 /*
  * target_create
- *	  Opens a sink for the table and waits until it is ready.
+ *	  Finds a sink for the table, or opens one and waits until it is ready.
  *
  * Only a target that is complete is put into the list, so that an error on
  * the way leaves none that a later statement could find.
@@ -148,12 +152,18 @@ target_create(Oid relid, Oid userid)
 	notice_serializable();
 
 	target->session = pubsub_session_get(table->server, table->userid);
-	spec.options = &table->options;
-	spec.topic = table->options.topic;
-	target->sink = pubsub_session_open_sink(target->session, &spec);
+	target->sink = find_sink(target);
+	if (target->sink == NULL)
+	{
+		spec.options = &table->options;
+		spec.topic = table->options.topic;
+		target->sink = pubsub_session_open_sink(target->session, &spec);
+		target->owns_sink = true;
+	}
 	PG_TRY();
 	{
-		target_connect(target);
+		if (target->owns_sink)
+			target_connect(target);
 		if (pending_cxt == NULL)
 			pending_cxt = AllocSetContextCreate(TopTransactionContext,
 												"pubsub_fdw pending messages",
@@ -164,14 +174,63 @@ target_create(Oid relid, Oid userid)
 	}
 	PG_CATCH();
 	{
-		pubsub_sink_abandon(target->sink);
-		pubsub_session_close_sink(target->sink);
+		if (target->owns_sink)
+		{
+			pubsub_sink_abandon(target->sink);
+			pubsub_session_close_sink(target->sink);
+		}
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(oldcxt);
 
 	return target;
+}
+
+/*
+ * find_sink
+ *	  Finds a sink that is open for the same topic.
+ *
+ * Several tables may be of one topic, and so may a table before and after a
+ * change of its definition.  The order of their messages is kept only within
+ * one sink.
+ */
+static PubsubSink *
+find_sink(const PubsubTarget *target)
+{
+	const PubsubOptions *options = &target->table->options;
+	ListCell   *lc;
+
+	foreach(lc, targets)
+	{
+		const PubsubTarget *other = lfirst(lc);
+
+		if (other->session == target->session &&
+			strcmp(other->table->options.topic, options->topic) == 0 &&
+			same_settings(&other->table->options, options))
+			return other->sink;
+	}
+	return NULL;
+}
+
+/*
+ * same_settings
+ *	  Would a sink with these options do what one with those does?
+ */
+static bool
+same_settings(const PubsubOptions *a, const PubsubOptions *b)
+{
+	if (a->batch_size != b->batch_size || a->batch_bytes != b->batch_bytes ||
+		a->acks != b->acks || a->compression != b->compression ||
+		a->nproperties != b->nproperties)
+		return false;
+	for (int i = 0; i < a->nproperties; i++)
+	{
+		if (strcmp(a->properties[i].name, b->properties[i].name) != 0 ||
+			strcmp(a->properties[i].value, b->properties[i].value) != 0)
+			return false;
+	}
+	return true;
 }
 
 static void
@@ -296,7 +355,28 @@ add_error_context(void *arg)
 	const PubsubTarget *target = arg;
 
 	errcontext("message " INT64_FORMAT " of this transaction for topic \"%s\"",
-			   target->nmessages + 1, target->table->options.topic);
+			   messages_of_sink(target->sink) + 1,
+			   target->table->options.topic);
+}
+
+/*
+ * messages_of_sink
+ *	  Counts what is in the log for a sink, of all its targets.
+ */
+static int64
+messages_of_sink(const PubsubSink *sink)
+{
+	int64		n = 0;
+	ListCell   *lc;
+
+	foreach(lc, targets)
+	{
+		const PubsubTarget *target = lfirst(lc);
+
+		if (target->sink == sink)
+			n += target->nmessages;
+	}
+	return n;
 }
 
 static PendingMark *
@@ -561,7 +641,7 @@ publish_error_context(void *arg)
 				   context->message_no + 1, target->table->options.topic);
 	errcontext("publishing to topic \"%s\" at commit: " INT64_FORMAT " of " INT64_FORMAT " messages confirmed",
 			   target->table->options.topic, target->sink->ndelivered,
-			   target->nmessages);
+			   messages_of_sink(target->sink));
 }
 
 /*
@@ -579,6 +659,8 @@ pubsub_pending_end(bool commit)
 	{
 		PubsubTarget *target = lfirst(lc);
 
+		if (!target->owns_sink)
+			continue;
 		if (!commit)
 			pubsub_sink_abandon(target->sink);
 		pubsub_session_close_sink(target->sink);

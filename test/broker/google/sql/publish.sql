@@ -68,6 +68,27 @@ END $$;
 SELECT key, count(*), count(DISTINCT data), bool_and(in_order) AS in_order
   FROM (SELECT *, data::int > lag(data::int, 1, 0) OVER (PARTITION BY key ORDER BY n) AS in_order FROM pub_got) q
   GROUP BY key ORDER BY key;
+-- two tables of one topic, and one that is altered in between, make no difference
+TRUNCATE pub_got;
+CREATE FOREIGN TABLE pub_same (data text, key text) SERVER pub_google OPTIONS (topic :'topic');
+BEGIN;
+INSERT INTO pub_text (data, key) VALUES ('1', 'k');
+INSERT INTO pub_same (data, key) VALUES ('2', 'k');
+INSERT INTO pub_text (data, key) VALUES ('3', 'k');
+ALTER FOREIGN TABLE pub_text OPTIONS (ADD strict 'true');
+INSERT INTO pub_text (data, key) VALUES ('4', 'k');
+INSERT INTO pub_same (data, key) VALUES ('5', 'k');
+ALTER FOREIGN TABLE pub_text OPTIONS (DROP strict);
+COMMIT;
+DO $$
+BEGIN
+  LOOP
+    INSERT INTO pub_got (data, key) SELECT data, key FROM pub_arrived();
+    EXIT WHEN NOT FOUND;
+    COMMIT;
+  END LOOP;
+END $$;
+SELECT array_agg(data ORDER BY n) FROM pub_got;
 INSERT INTO pub_text (data) VALUES ('small'), (repeat('x', 8000000)), ('small too');
 SELECT length(data) FROM pub_arrived() ORDER BY 1;
 
