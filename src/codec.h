@@ -57,6 +57,10 @@ extern const char *pubsub_text_from_utf8(PubsubBytes bytes, int *len);
 /* The server encoding to UTF-8; the result may point into the argument. */
 extern PubsubBytes pubsub_text_to_utf8(const char *text, int len);
 
+/* The last header of that name, or NULL */
+extern const PubsubHeader *pubsub_find_header(const PubsubMessage *message,
+											  PubsubBytes name);
+
 /* From a column's type to text or bytes */
 typedef struct PubsubOutput
 {

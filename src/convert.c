@@ -149,6 +149,26 @@ pubsub_text_to_utf8(const char *text, int len)
 }
 
 /*
+ * pubsub_find_header
+ *		Returns the last header of a name, or NULL.
+ */
+const PubsubHeader *
+pubsub_find_header(const PubsubMessage *message, PubsubBytes name)
+{
+	int			i;
+
+	for (i = message->nheaders - 1; i >= 0; i--)
+	{
+		const PubsubHeader *header = &message->headers[i];
+
+		if (header->name.len == name.len &&
+			memcmp(header->name.data, name.data, name.len) == 0)
+			return header;
+	}
+	return NULL;
+}
+
+/*
  * pubsub_output_init
  *		Prepares conversions from a type.
  */

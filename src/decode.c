@@ -230,26 +230,6 @@ message_time(const PubsubMessage *message, bool *isnull)
 }
 
 /*
- * find_header
- *		Returns the last header of a name, or NULL.
- */
-static const PubsubHeader *
-find_header(const PubsubMessage *message, PubsubBytes name)
-{
-	int			i;
-
-	for (i = message->nheaders - 1; i >= 0; i--)
-	{
-		const PubsubHeader *header = &message->headers[i];
-
-		if (header->name.len == name.len &&
-			memcmp(header->name.data, name.data, name.len) == 0)
-			return header;
-	}
-	return NULL;
-}
-
-/*
  * try_text
  *		Converts text of a message; NULL = it is none, or none that the server
  *		encoding can hold.
@@ -301,11 +281,11 @@ static Datum
 event_time_from_attribute(PubsubDecoder *decoder, const PubsubMessage *message)
 {
 	const char *name = decoder->timestamp_attribute;
-	const PubsubHeader *header = find_header(message,
-											 decoder->timestamp_header);
+	const PubsubHeader *header;
 	int64		ms;
 	TimestampTz result;
 
+	header = pubsub_find_header(message, decoder->timestamp_header);
 	if (header == NULL || header->value.len == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
@@ -540,7 +520,7 @@ decode_column(PubsubDecoder *decoder, DecodeColumn *column,
 				const PubsubHeader *header;
 				PubsubBytes absent = {NULL, 0};
 
-				header = find_header(message, column->attribute);
+				header = pubsub_find_header(message, column->attribute);
 				return decode_bytes(conv, header ? header->value : absent,
 									isnull);
 			}

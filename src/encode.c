@@ -291,26 +291,6 @@ encode_column(PubsubEncoder *encoder pg_attribute_unused(),
 }
 
 /*
- * find_header
- *		Returns the last header of a name, or NULL.
- */
-static const PubsubHeader *
-find_header(const PubsubMessage *message, PubsubBytes name)
-{
-	int			i;
-
-	for (i = message->nheaders - 1; i >= 0; i--)
-	{
-		const PubsubHeader *header = &message->headers[i];
-
-		if (header->name.len == name.len &&
-			memcmp(header->name.data, name.data, name.len) == 0)
-			return header;
-	}
-	return NULL;
-}
-
-/*
  * add_header
  *		Appends a header to a message.
  *
@@ -353,7 +333,7 @@ server_text(PubsubBytes bytes)
 static void
 add_attribute(PubsubMessage *message, PubsubBytes name, PubsubBytes value)
 {
-	const PubsubHeader *header = find_header(message, name);
+	const PubsubHeader *header = pubsub_find_header(message, name);
 
 	if (header == NULL)
 		add_header(message, name, value);
@@ -556,7 +536,7 @@ pubsub_encode_time(const PubsubTable *table, bool has_time,
 	if (attribute)
 	{
 		PubsubBytes name = pubsub_text_to_utf8(attribute, strlen(attribute));
-		const PubsubHeader *header = find_header(message, name);
+		const PubsubHeader *header = pubsub_find_header(message, name);
 		PubsubBytes value;
 		int64		other;
 

@@ -15,29 +15,23 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
-#include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 
-#include "pubsub_fdw.h"
+#include "codec.h"
 
 /* In fn_extra: what need not be found out again for each row */
 typedef struct PublishState
 {
-	Oid			data_type;		/* of the payload */
+	PubsubOutput data;			/* makes bytes of the payload */
 	Oid			relid;			/* known to be one of our tables */
 } PublishState;
 
 static void publish_row(FunctionCallInfo fcinfo, int first_arg);
 static PubsubTarget *find_target(PublishState *state, Oid relid);
-static PubsubBytes payload(Oid data_type, Datum value);
-static PubsubBytes utf8_bytes(char *str, int len);
 static void require_aggregate(FunctionCallInfo fcinfo, const char *function);
 
 PG_FUNCTION_INFO_V1(pubsub_send);
@@ -109,6 +103,7 @@ publish_row(FunctionCallInfo fcinfo, int first_arg)
 	int			time_arg = first_arg + 4;
 	PubsubTarget *target;
 	PubsubMessage message;
+	MemoryContext oldcxt;
 	bool		has_time;
 
 #define HAS_ARG(n) (PG_NARGS() > (n) && !PG_ARGISNULL(n))
@@ -122,7 +117,10 @@ publish_row(FunctionCallInfo fcinfo, int first_arg)
 	{
 		state = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
 									   sizeof(PublishState));
-		state->data_type = get_fn_expr_argtype(fcinfo->flinfo, data_arg);
+		oldcxt = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+		pubsub_output_init(&state->data,
+						   get_fn_expr_argtype(fcinfo->flinfo, data_arg));
+		MemoryContextSwitchTo(oldcxt);
 		fcinfo->flinfo->fn_extra = state;
 	}
 	target = find_target(state, PG_GETARG_OID(first_arg));
@@ -132,12 +130,14 @@ publish_row(FunctionCallInfo fcinfo, int first_arg)
 	message.offset = -1;
 	message.time_ms = PUBSUB_NO_TIME;
 	if (HAS_ARG(data_arg))
-		message.data = payload(state->data_type, PG_GETARG_DATUM(data_arg));
+		message.data = pubsub_output_bytes(&state->data,
+										   PG_GETARG_DATUM(data_arg));
 	if (HAS_ARG(key_arg))
 	{
 		text	   *key = PG_GETARG_TEXT_PP(key_arg);
 
-		message.key = utf8_bytes(VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key));
+		message.key = pubsub_text_to_utf8(VARDATA_ANY(key),
+										  VARSIZE_ANY_EXHDR(key));
 	}
 	if (HAS_ARG(attributes_arg))
 		pubsub_encode_attributes(PG_GETARG_JSONB_P(attributes_arg), &message);
@@ -183,55 +183,4 @@ find_target(PublishState *state, Oid relid)
 		aclcheck_error(aclresult, OBJECT_FOREIGN_TABLE, get_rel_name(relid));
 
 	return pubsub_pending_target(relid, userid);
-}
-
-/*
- * payload
- *	  Gives the bytes to send for a value; text in UTF-8.
- */
-static PubsubBytes
-payload(Oid data_type, Datum value)
-{
-	PubsubBytes bytes;
-
-	switch (data_type)
-	{
-		case BYTEAOID:
-			{
-				bytea	   *data = DatumGetByteaPP(value);
-
-				bytes.data = VARDATA_ANY(data);
-				bytes.len = VARSIZE_ANY_EXHDR(data);
-				return bytes;
-			}
-		case TEXTOID:
-		case JSONOID:
-			{
-				text	   *data = DatumGetTextPP(value);
-
-				return utf8_bytes(VARDATA_ANY(data), VARSIZE_ANY_EXHDR(data));
-			}
-		case JSONBOID:
-			{
-				Jsonb	   *data = DatumGetJsonbP(value);
-				StringInfoData str;
-
-				initStringInfo(&str);
-				(void) JsonbToCString(&str, &data->root, VARSIZE(data));
-				return utf8_bytes(str.data, str.len);
-			}
-		default:
-			elog(ERROR, "unexpected payload type %u", data_type);
-	}
-	pg_unreachable();
-}
-
-static PubsubBytes
-utf8_bytes(char *str, int len)
-{
-	PubsubBytes bytes;
-
-	bytes.data = pg_server_to_any(str, len, PG_UTF8);
-	bytes.len = bytes.data == str ? len : (int) strlen(bytes.data);
-	return bytes;
 }

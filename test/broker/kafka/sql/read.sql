@@ -19,11 +19,13 @@ END $$;
 -- runs test/lib/kafka_tool in the middle of a statement
 CREATE TABLE tool_output (line text);
 SELECT format('KAFKA_BOOTSTRAP=%s %s ', :'kafka_bootstrap', :'kafka_tool') AS tool \gset
+\set ECHO none
 SELECT format($x$CREATE FUNCTION tool(arguments text) RETURNS text VOLATILE LANGUAGE plpgsql AS $f$
 BEGIN
   EXECUTE format('COPY tool_output FROM PROGRAM %%L', %L || arguments);
   RETURN 'done';
 END $f$$x$, :'tool') \gexec
+\set ECHO all
 
 -- ====
 -- All partitions, to their end; an empty one, one that nobody wrote to; an
