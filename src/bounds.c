@@ -58,6 +58,12 @@ pubsub_bounds_check_offsets(const char *option, const char *value)
 									   PUBSUB_OFFSET_EARLIEST);
 }
 
+void
+pubsub_bounds_check_time(const char *option, const char *value)
+{
+	(void) pubsub_bounds_parse_time(option, value);
+}
+
 static void
 bad_value(const char *option, const char *value, const char *hint)
 {
@@ -299,7 +305,7 @@ pubsub_bounds_parse_time(const char *option, const char *value)
 
 	result = DatumGetTimestampTz(parse_value(timestamptz_in, option, value));
 	if (TIMESTAMP_NOT_FINITE(result))
-		bad_value(option, value, "Give a finite point in time.");
+		bad_value(option, value, "Give a point in time, such as 2026-01-31 12:00:00+00.");
 	return result;
 }
 

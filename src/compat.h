@@ -96,14 +96,4 @@ ExecGetResultRelCheckAsUser(ResultRelInfo *rinfo, EState *estate)
 #define json_ereport_error(error, lex) json_errsave_error(error, lex, NULL)
 #endif
 
-/* 16 added an argument with details of an error */
-#if PG_VERSION_NUM >= 160000
-#define DecodeDateTime_compat(field, ftype, nf, dtype, tm, fsec, tzp) \
-	DecodeDateTime(field, ftype, nf, dtype, tm, fsec, tzp, \
-				   &(DateTimeErrorExtra) {0})
-#else
-#define DecodeDateTime_compat(field, ftype, nf, dtype, tm, fsec, tzp) \
-	DecodeDateTime(field, ftype, nf, dtype, tm, fsec, tzp)
-#endif
-
 #endif							/* PUBSUB_COMPAT_H */

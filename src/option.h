@@ -110,7 +110,6 @@ extern const char *pubsub_check_endpoint(const char *value);
 extern const char *pubsub_check_pem(const char *value);
 extern const char *pubsub_check_credentials(const char *value);
 extern const char *pubsub_check_file(const char *value);
-extern const char *pubsub_check_timestamp(const char *value);
 extern const char *pubsub_check_seconds(const char *value);
 extern const char *pubsub_check_topic(const char *value);
 extern const char *pubsub_check_subscription(const char *value);

@@ -17,9 +17,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/datetime.h"
 
-#include "compat.h"
 #include "option.h"
 #include "pubsub_fdw.h"
 
@@ -170,38 +168,6 @@ pubsub_check_file(const char *value)
 {
 	return is_absolute_path(value) ? NULL :
 		"The value must be an absolute path.";
-}
-
-/*
- * pubsub_check_timestamp
- *	  Whatever timestamptz takes, but infinity.
- *
- * The type's input function would raise an error that does not name the
- * option, so this does what it does.
- */
-const char *
-pubsub_check_timestamp(const char *value)
-{
-	char		workbuf[MAXDATELEN + MAXDATEFIELDS];
-	char	   *field[MAXDATEFIELDS];
-	int			ftype[MAXDATEFIELDS];
-	int			nfields;
-	int			dtype;
-	struct pg_tm tm;
-	fsec_t		fsec;
-	int			tz;
-	TimestampTz timestamp;
-
-	if (ParseDateTime(value, workbuf, sizeof(workbuf), field, ftype,
-					  MAXDATEFIELDS, &nfields) == 0 &&
-		DecodeDateTime_compat(field, ftype, nfields, &dtype, &tm, &fsec,
-							  &tz) == 0 &&
-		(dtype == DTK_EPOCH ||
-		 (dtype == DTK_DATE &&
-		  tm2timestamp(&tm, fsec, &tz, &timestamp) == 0)))
-		return NULL;
-
-	return "The value must be a timestamp, such as 2026-01-31 12:00:00+00.";
 }
 
 /*

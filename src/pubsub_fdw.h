@@ -169,6 +169,7 @@ extern void pubsub_bounds_check_partitions(const char *option,
 										   const char *value);
 extern void pubsub_bounds_check_offsets(const char *option,
 										const char *value);
+extern void pubsub_bounds_check_time(const char *option, const char *value);
 
 /* A timestamp option to its value; 22023 naming the option. */
 extern TimestampTz pubsub_bounds_parse_time(const char *option,
