@@ -414,6 +414,17 @@ ROLLBACK TO s;
 FETCH 2 FROM c;
 COMMIT;
 SELECT dummy_subscription('regress_pubsub_scan', 'jobs-sub'), dummy_held();
+-- request_timeout is for the broker: a reader may take as long as it likes
+SELECT scan_orders('scan_queue', 'dummy_batch 2', 'dummy_again 1');
+ALTER SERVER scan_queue OPTIONS (ADD request_timeout '100ms');
+BEGIN;
+DECLARE c CURSOR FOR SELECT data FROM jobs;
+FETCH 2 FROM c;
+SELECT pg_sleep(0.2);
+FETCH 2 FROM c;
+COMMIT;
+ALTER SERVER scan_queue OPTIONS (DROP request_timeout);
+SELECT scan_orders('scan_queue');
 -- options and arguments of a log do not fit
 SELECT * FROM pubsub_read(NULL::jobs, start_offsets => 'earliest');
 SELECT * FROM pubsub_read(NULL::jobs, partitions => '{0}');

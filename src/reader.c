@@ -183,6 +183,10 @@ fetch(PubsubReader *reader)
 	else if (reader->ranges.ranges == NULL)
 		start_reading(reader);
 
+	/* what the caller did since the last batch is not the broker's fault */
+	pubsub_deadline_set(&reader->idle_deadline,
+						reader->table->options.request_timeout);
+
 	for (;;)
 	{
 		int			max = reader->fetch_size;
@@ -199,8 +203,6 @@ fetch(PubsubReader *reader)
 		switch (pubsub_source_poll(reader->source, max, &reader->batch, &error))
 		{
 			case PUBSUB_OK:
-				pubsub_deadline_set(&reader->idle_deadline,
-									reader->table->options.request_timeout);
 				reader->next = 0;
 				CHECK_FOR_INTERRUPTS();
 				return true;
