@@ -228,6 +228,11 @@ prepare_acks(void)
 	dlist_iter	iter;
 
 	merge_ack_sets();
+
+	/* a commit that a crash can undo must not acknowledge anything */
+	if (!dlist_is_empty(&ack_sets))
+		ForceSyncCommit();
+
 	dlist_foreach(iter, &ack_sets)
 	{
 		AckSet	   *set = dlist_container(AckSet, node, iter.cur);

@@ -10,7 +10,7 @@ use PubsubTest;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $node = new_cluster('ingest', conf => "max_wal_size = 2GB\n");
+my $node = new_cluster('ingest', conf => "max_wal_size = 2GB\nwal_writer_delay = 10s\n");
 my $shared = unique_name('shared');
 my $one = unique_name('one');
 my $bad = unique_name('bad');
@@ -213,6 +213,24 @@ $s1->cancel;
 like(($s1->receive)[1], qr/57014/, 'and can still be cancelled');
 
 # ====
+# Messages are acknowledged after the rows are safe, also where the session does
+# not ask for it.
+$node->safe_psql('postgres', q{
+TRUNCATE from_queue;
+ALTER FOREIGN TABLE queue OPTIONS (SET poll_timeout '500ms');
+CALL pubsub_ingest('queue', 'from_queue');
+TRUNCATE from_queue;
+INSERT INTO queue SELECT generate_series(1, 100);
+});
+$s2->query('SET synchronous_commit = off');
+is(($s2->query("CALL pubsub_ingest('queue', 'from_queue')"))[0], '100', 'ingested without synchronous_commit');
+$_->quit foreach ($s1, $s2, $holder);
+$node->stop('immediate');
+$node->start;
+sql_ok($node, "CALL pubsub_ingest('queue', 'from_queue')", '0', 'acknowledged');
+sql_ok($node, 'SELECT count(*) FROM from_queue', '100', 'and safe');
+
+# ====
 # Memory is the same for many rows as for few.
 sub memory
 {
@@ -252,6 +270,6 @@ foreach my $target ([ 'many', 'error', 1080000 ], [ 'many_keys', 'nothing', 1000
 	cmp_ok($most - $first, '<', 40 * 1024, "without more memory than for some ($first kB, then $most kB)");
 }
 
-$_->quit foreach ($s1, $s2, $holder);
+$s1->quit;
 $node->stop;
 done_testing();
