@@ -100,7 +100,8 @@ for file in "${files[@]}"; do
 done | check "every file says where it is"
 
 # Headers: each by itself, after postgres.h
-protoc-c --proto_path=src/google --c_out="$tmp" src/google/*.proto 2>/dev/null || true
+mkdir "$tmp/google"
+protoc-c --proto_path=src/google --c_out="$tmp/google" src/google/*.proto
 for file in "${files[@]}"; do
 	case $file in
 		*.h)

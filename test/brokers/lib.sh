@@ -144,17 +144,20 @@ wait_ready()
 	done
 }
 
+# No file outside of $BROKERS_DIR, however a Java program ends
+java_options=(-Xms64m -XX:+UseSerialGC -XX:-UsePerfData
+	"-Djava.io.tmpdir=$BROKERS_DIR/tmp")
+
 # run_NAME: starts the process with what is in $BROKERS_DIR
 run_kafka()
 {
-	spawn kafka java -Xms64m -Xmx384m -XX:+UseSerialGC \
-		-XX:TieredStopAtLevel=1 -cp "$KAFKA_LIBS/*" \
-		kafka.Kafka "$BROKERS_DIR/server.properties"
+	spawn kafka java "${java_options[@]}" -Xmx384m -XX:TieredStopAtLevel=1 \
+		-cp "$KAFKA_LIBS/*" kafka.Kafka "$BROKERS_DIR/server.properties"
 }
 
 run_pubsub()
 {
-	JAVA_OPTS="-Xms64m -Xmx1g -XX:+UseSerialGC" \
+	JAVA_OPTS="${java_options[*]} -Xmx1g" \
 		spawn pubsub "$PUBSUB_EMULATOR" --host=127.0.0.1 \
 		--port="$(port_of pubsub)"
 }

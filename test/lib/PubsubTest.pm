@@ -41,7 +41,7 @@ my %touched;
 sub new_cluster
 {
 	my ($name, %params) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PubsubTest::Cluster->adopt(PostgreSQL::Test::Cluster->new($name));
 
 	$node->init(extra => ['--locale=C.UTF-8']);
 	$node->append_conf('postgresql.conf',
@@ -311,6 +311,46 @@ END
 		}
 	}
 	$? = $rc;
+}
+
+#
+# A cluster whose server does not inherit the addresses and secrets of the
+# brokers: a server has no business to know them, and logs its environment
+#
+package PubsubTest::Cluster;
+
+use strict;
+use warnings;
+
+our @ISA;
+
+sub adopt
+{
+	my ($class, $node) = @_;
+
+	@ISA = (ref $node);
+	return bless $node, $class;
+}
+
+sub _clean_environment
+{
+	return map { $_ => $ENV{$_} } grep { !/^(KAFKA|PUBSUB|BROKERS)_/ } keys %ENV;
+}
+
+sub start
+{
+	my ($self, @arguments) = @_;
+	local %ENV = _clean_environment();
+
+	return $self->SUPER::start(@arguments);
+}
+
+sub restart
+{
+	my ($self, @arguments) = @_;
+	local %ENV = _clean_environment();
+
+	return $self->SUPER::restart(@arguments);
 }
 
 #

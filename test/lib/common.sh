@@ -141,8 +141,8 @@ make_sandbox()
 	else
 		user=$(id -un)
 	fi
-	mkdir "$work/run"
-	chown "$user" "$work/run"
+	mkdir "$work/run" "$work/run/tmp"
+	chown "$user" "$work/run" "$work/run/tmp"
 }
 
 # as_user [NAME=VALUE...] COMMAND...: as the unprivileged user, with a clean
@@ -157,7 +157,7 @@ as_user()
 	(
 		cd "$work/run"
 		exec "${drop[@]}" env -i PATH="$PATH" HOME="$work/run" \
-			TMPDIR="${TMPDIR:-/tmp}" LC_ALL=C.UTF-8 LANG=C.UTF-8 \
+			TMPDIR="$work/run/tmp" LC_ALL=C.UTF-8 LANG=C.UTF-8 \
 			${JAVA_HOME:+JAVA_HOME="$JAVA_HOME"} "$@"
 	)
 }
