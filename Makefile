@@ -118,6 +118,7 @@ REGRESS_GOOGLE = \
 	consume \
 	format \
 	ingest \
+	names \
 	publish \
 	read
 

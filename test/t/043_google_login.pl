@@ -30,7 +30,7 @@ my $proxy = IPC::Run::start(
 		"--frontend=127.0.0.1,$port", "--frontend=127.0.0.2,$port",
 		"--backend=127.0.0.1,$backend;;proto=h2",
 		"--accesslog-file=$accesslog",
-		'--accesslog-format=$request|$http_authorization|$status',
+		'--accesslog-format=$request|$http_authorization|$status $http_content_length',
 		"$tls/server.key", "$tls/server.crt"
 	],
 	'<', \undef, '>&', \$proxy_log);
@@ -56,8 +56,9 @@ END
 }
 
 # What requests had in their Authorization header since the last look: method
-# => header => number
+# => header => number.  And the sizes of all requests to publish.
 my $log_at = 0;
+my @sizes;
 
 sub authorizations
 {
@@ -67,9 +68,11 @@ sub authorizations
 	seek($fh, $log_at, 0);
 	while (<$fh>)
 	{
-		my ($method, $authorization) = m,^POST /google\.pubsub\.v1\.\w+/(\w+) \S+\|(.*)\|200$,
+		my ($method, $authorization, $size) =
+		  m,^POST /google\.pubsub\.v1\.\w+/(\w+) \S+\|(.*)\|200 (\d+)$,
 		  or die "unexpected request: $_";
 
+		push @sizes, $size if $method eq 'Publish';
 		$seen{$method}{$authorization}++;
 	}
 	$log_at = tell($fh);
@@ -227,6 +230,20 @@ is(join(' ', sort map { /^Bearer ([\w-]+)\./ && base64url($1) =~ /in-a-file/ ? '
 		keys %{ $seen->{Publish} }),
 	'- Bearer ya29.S3cr3t-42 file', 'a file, a given token, none');
 is_deeply($seen->{Publish}, $seen->{Acknowledge}, '... in each request');
+
+#
+# No request is larger than the service takes (W01)
+#
+authorizations();
+@sizes = ();
+($rc, $out, $err) = say_all(q{
+ALTER SERVER none OPTIONS (ADD batch_bytes '10000000', ADD batch_size '1000');
+INSERT INTO t_none SELECT repeat(chr(64 + i), 900000) FROM generate_series(1, 25) i;
+SELECT count(*), count(DISTINCT data), sum(length(data)) FROM pubsub_consume(NULL::t_none, 25)});
+is($out, '25|25|22500000', 'rows of 22.5 MB arrive');
+authorizations();
+cmp_ok(scalar(@sizes), '>=', 3, 'in several requests');
+is(join(' ', grep { $_ > 10_000_000 } @sizes), '', 'none of them larger than 10 MB');
 
 #
 # The next statement goes by what the definition says now, in the same session;

@@ -163,6 +163,32 @@ INSERT INTO con_ids VALUES (100);
 INSERT INTO con_deferred SELECT * FROM pubsub_consume(NULL::con_jobs, max_records => 100);
 SELECT count(*), count(DISTINCT id) FROM con_deferred;
 SELECT con_rest();
+-- a message that is none of what the table expects: the error names it, and
+-- nothing is lost, also by an ingestion, which keeps what came before (O02)
+CREATE FOREIGN TABLE con_raw (data text, message_id text)
+  SERVER con_google OPTIONS (topic :'topic', subscription :'topic', max_read_time '20s');
+SELECT con_send(1, 5);
+INSERT INTO con_raw (data) VALUES ('{"id": "bad"}');
+DO $$
+DECLARE
+  bad text = (SELECT message_id FROM pubsub_read(NULL::con_raw, max_records => 6) WHERE data LIKE '%bad%');
+  context text;
+BEGIN
+  PERFORM * FROM pubsub_consume(NULL::con_jobs, max_records => 6);
+EXCEPTION WHEN invalid_text_representation THEN
+  GET STACKED DIAGNOSTICS context = PG_EXCEPTION_CONTEXT;
+  RAISE NOTICE '%, named: %', SQLERRM, context LIKE '%message "' || bad || '" of subscription %';
+END $$;
+\set VERBOSITY sqlstate
+CALL pubsub_ingest('con_jobs', 'con_dst', batch_size => 1);
+CALL pubsub_ingest('con_jobs', 'con_dst', batch_size => 1);
+\set VERBOSITY default
+SELECT count(*) + (SELECT count(*) FROM pubsub_read(NULL::con_raw, max_records => 6 - (SELECT count(*) FROM con_dst))) FROM con_dst;
+-- out of the way
+CREATE TABLE con_bad AS SELECT data FROM pubsub_consume(NULL::con_raw, max_records => 6 - (SELECT count(*) FROM con_dst));
+SELECT count(*) + (SELECT count(*) FROM con_dst), bool_or(data LIKE '%bad%') FROM con_bad;
+SELECT con_rest();
+TRUNCATE con_dst;
 -- a row that a trigger consumes while the transaction is about to commit
 SELECT con_send(1, 2);
 CREATE FUNCTION con_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -350,7 +376,7 @@ SELECT dblink_disconnect('other');
 SET client_min_messages = warning;
 SELECT pubsub_drop_topic('con_google', :'topic');
 DROP SERVER con_google CASCADE;
-DROP TABLE con_dst, con_deferred, con_ids;
+DROP TABLE con_dst, con_deferred, con_ids, con_bad;
 DROP FUNCTION con_send, con_take, con_rest, con_other, con_late;
 DROP ROLE regress_pubsub_consumer;
 DROP EXTENSION dblink;
