@@ -560,9 +560,17 @@ decode_column(PubsubDecoder *decoder, DecodeColumn *column,
 			return decode_bytes(conv, message->message_id, isnull);
 
 		case PUBSUB_ROLE_TOPIC:
-			if (decoder->is_log)
-				return decode_bytes(conv, message->topic, isnull);
-			return decode_text(conv, decoder->topic, isnull);
+			{
+				PubsubBytes topic = message->topic;
+
+				/* that of a queue is what the broker says, too */
+				if (!decoder->is_log)
+				{
+					topic.data = decoder->topic;
+					topic.len = topic.data ? strlen(topic.data) : 0;
+				}
+				return decode_bytes(conv, topic, isnull);
+			}
 
 		case PUBSUB_ROLE_SUBSCRIPTION:
 			return decode_text(conv,
