@@ -428,6 +428,22 @@ COMMIT;
 CREATE FOREIGN TABLE loop (data text) SERVER pub_log OPTIONS (topic 'loop');
 SELECT count(*) FROM loop;
 
+-- ====
+-- What a callback of another extension publishes or consumes after we are
+-- through would be lost; it is refused.  (In a new session theirs is older.)
+\c -
+LOAD 'pubsub_fdw_dummy';
+BEGIN;
+SELECT dummy_at_commit($$INSERT INTO "out" (data) VALUES ('too late')$$);
+INSERT INTO "out" (data) VALUES ('in time');
+COMMIT;
+BEGIN;
+SELECT dummy_at_commit($$SELECT * FROM pubsub_consume(NULL::jobs)$$);
+INSERT INTO "out" (data) VALUES ('in time');
+COMMIT;
+INSERT INTO "out" (data) VALUES ('after that');
+SELECT dummy_held();
+
 SET client_min_messages = warning;
 DROP SERVER pub_log, pub_queue CASCADE;
 RESET client_min_messages;

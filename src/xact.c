@@ -48,6 +48,9 @@ static bool callbacks_registered = false;
 /* a broker was used by this transaction */
 static bool enlisted = false;
 
+/* PRE_COMMIT is behind us: what is published or consumed now would be lost */
+static bool committing = false;
+
 /* child of TopTransactionContext, or NULL */
 static MemoryContext ack_cxt = NULL;
 static dlist_head ack_sets = DLIST_STATIC_INIT(ack_sets);
@@ -95,13 +98,19 @@ pubsub_check_enabled(void)
 
 /*
  * pubsub_check_writable
- *	  Raises an error if the transaction is read-only, or on a standby.
+ *	  Raises an error if the transaction is read-only, on a standby, or being
+ *	  committed (which only the callback of another extension can see).
  */
 void
 pubsub_check_writable(const char *what)
 {
 	PreventCommandIfReadOnly(what);
 	PreventCommandDuringRecovery(what);
+	if (committing)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot execute %s while the transaction is committing",
+						what)));
 }
 
 /*
@@ -161,6 +170,7 @@ xact_callback(XactEvent event, void *arg pg_attribute_unused())
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			prepare_acks();
 			pubsub_pending_pre_commit();
+			committing = true;
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
@@ -408,4 +418,5 @@ end_xact(bool commit)
 	/* the sets' memory goes with TopTransactionContext */
 	ack_cxt = NULL;
 	enlisted = false;
+	committing = false;
 }

@@ -10,10 +10,14 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "dummy.h"
@@ -25,6 +29,7 @@ PG_FUNCTION_INFO_V1(dummy_subscription);
 PG_FUNCTION_INFO_V1(dummy_held);
 PG_FUNCTION_INFO_V1(dummy_calls);
 PG_FUNCTION_INFO_V1(dummy_drop);
+PG_FUNCTION_INFO_V1(dummy_at_commit);
 
 /*
  * dummy_result
@@ -196,5 +201,41 @@ dummy_drop(PG_FUNCTION_ARGS)
 	char	   *dir = text_to_cstring(PG_GETARG_TEXT_PP(0));
 
 	dummy_result(dummy_remove(dir), "remove broker", dir);
+	PG_RETURN_VOID();
+}
+
+/* What is to be executed when the transaction commits, or NULL */
+static char *at_commit;
+
+static void
+dummy_execute_at_commit(XactEvent event, void *arg pg_attribute_unused())
+{
+	char	   *statement = at_commit;
+
+	at_commit = NULL;
+	if (event != XACT_EVENT_PRE_COMMIT || statement == NULL)
+		return;
+	SPI_connect();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	(void) SPI_execute(statement, false, 0);
+	PopActiveSnapshot();
+	SPI_finish();
+}
+
+/*
+ * dummy_at_commit
+ *	  Has a statement executed by a transaction callback, as some extensions
+ *	  do: after those of extensions that register theirs later.
+ */
+Datum
+dummy_at_commit(PG_FUNCTION_ARGS)
+{
+	static bool registered = false;
+
+	if (!registered)
+		RegisterXactCallback(dummy_execute_at_commit, NULL);
+	registered = true;
+	at_commit = MemoryContextStrdup(TopTransactionContext,
+									text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	PG_RETURN_VOID();
 }

@@ -48,3 +48,7 @@ COMMENT ON FUNCTION dummy_calls() IS 'calls of the drivers since the last time';
 CREATE FUNCTION dummy_drop(dir text) RETURNS void
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
 COMMENT ON FUNCTION dummy_drop(text) IS 'removes a broker with all that it holds';
+
+CREATE FUNCTION dummy_at_commit(statement text) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION dummy_at_commit(text) IS 'has a statement executed by a transaction callback';
