@@ -10,7 +10,7 @@ use PubsubTest;
 use Test::More;
 use Time::HiRes qw(time);
 
-my $node = new_cluster('consume', conf => "max_prepared_transactions = 5\n");
+my $node = new_cluster('consume', conf => "wal_level = replica\nmax_wal_senders = 5\n");
 kafka_server($node);
 
 # make(TABLE, PARTITIONS, RECORDS in each)
@@ -200,9 +200,32 @@ is($node->safe_psql('postgres', 'TRUNCATE pubsub_offsets; SELECT count(*) FROM p
 is($node->safe_psql('postgres', 'UPDATE pubsub_offsets SET next_offset = 90 WHERE "partition" = 1; SELECT count(*) FROM pubsub_consume(NULL::restart)'),
 	'10', 'UPDATE');
 
-# no lock is left, and no session in a transaction
+# no lock is left
 is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), '0', 'no lock is left');
 
-$node->stop;
+#
+# A standby reads, but neither consumes nor publishes; once promoted it goes on
+# where the primary was
+#
+kafka_tool('write', $restart, 0, 's1', 's2', 's3');
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+is(value('SELECT data FROM pubsub_consume(NULL::restart, max_records => 1)'), 's1', 'the primary consumes');
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM restart'), '204', 'a standby reads');
+sql_fails($standby, 'SELECT * FROM pubsub_consume(NULL::restart)', qr/cannot execute pubsub_consume\(\) (in a read-only transaction|during recovery)/,
+	'but does not consume');
+sql_fails($standby, "INSERT INTO restart (data) VALUES ('x')", qr/cannot execute INSERT in a read-only transaction/,
+	'nor publish');
+sql_fails($standby, "SELECT pubsub_send('restart', 'x'::text)", qr/cannot execute .* (in a read-only transaction|during recovery)/,
+	'nor by the function');
+$node->stop('immediate');
+$standby->promote;
+is($standby->safe_psql('postgres', 'SELECT data FROM pubsub_consume(NULL::restart)'), "s2\ns3",
+	'promoted, it goes on where the primary was');
+$standby->stop;
+
 unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/PANIC/, 'no PANIC');
 done_testing();

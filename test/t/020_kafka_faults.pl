@@ -191,6 +191,15 @@ $err = fails($u, "INSERT INTO frozen_out VALUES ('down')", qr/08001: could not c
 like($err, qr/Connection refused/, 'stopped broker: says why');
 fails($s, 'SELECT count(*) FROM many', qr/08001: could not connect to server "kafka"/, 0, 5, 'stopped broker: SELECT');
 fails($s, "SELECT pubsub_create_topic('kafka', 'x')", qr/08001: could not connect to server "kafka"/, 0, 5, 'stopped broker: create_topic');
+# one broker of two is there: nothing is committed, and the error says which
+my $two = mock_kafka(1);
+$two->command('topic t 1');
+kafka_server($node, name => 'other', bootstrap_servers => $two->bootstrap);
+$node->safe_psql('postgres', "CREATE FOREIGN TABLE other (data text) SERVER other OPTIONS (topic 't')");
+($out, $err) = $s->query("BEGIN; INSERT INTO local VALUES (5); INSERT INTO other VALUES ('x'); INSERT INTO frozen_out VALUES ('x'); COMMIT");
+like($err, qr/could not connect to server "kafka"/, 'stopped broker: a transaction with two');
+is(value('SELECT count(*) FROM other'), '0', 'stopped broker: publishes nothing');
+$two->stop;
 # planning, and statements that need no row, do without
 ($out, $err) = $s->query("EXPLAIN (COSTS OFF) SELECT * FROM many; EXPLAIN (COSTS OFF) INSERT INTO frozen_out VALUES ('x'); INSERT INTO frozen_out SELECT 'x' WHERE false; SELECT * FROM many WHERE false; SELECT * FROM many LIMIT 0");
 is($err, '', 'stopped broker: EXPLAIN works');
