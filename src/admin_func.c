@@ -335,7 +335,9 @@ run_request(PubsubSession *session, PubsubAdminRequest *request,
 				pubsub_deadline_passed(&connect_deadline))
 				deadline = connect_deadline;
 			if (pubsub_deadline_passed(&deadline))
-				pubsub_throw_timeout(session, &error, PUBSUB_ERROR_CONNECT,
+				pubsub_throw_timeout(session, &error,
+									 error.kind == PUBSUB_ERROR_CONNECT ?
+									 PUBSUB_ERROR_CONNECT : PUBSUB_ERROR_LOST,
 									 deadline.ms, "%s \"%s\"", action, object);
 			pubsub_error_clear(&error);
 		}

@@ -445,8 +445,11 @@ pubsub_bounds_check_loss(const PubsubTable *table, const char *what,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("data loss detected in partition %d of topic \"%s\"",
 						partition, table->options.topic),
+				 low < high ?
 				 errdetail("The %s is " INT64_FORMAT ", but the partition holds offsets " INT64_FORMAT " to " INT64_FORMAT " only.",
-						   what, wanted, low, high - 1),
+						   what, wanted, low, high - 1) :
+				 errdetail("The %s is " INT64_FORMAT ", but the partition is empty, and its next offset is " INT64_FORMAT ".",
+						   what, wanted, high),
 				 errhint("The records were deleted, or the topic was created anew.  Set \"on_data_loss\" to \"skip\" to continue with what exists.")));
 
 	ereport(NOTICE,
