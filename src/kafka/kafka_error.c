@@ -253,7 +253,8 @@ cause_hint(const KafkaHandle *handle, PubsubError *error)
 		hint = "Check \"ssl_ca_pem\" and \"bootstrap_servers\" of the server against the certificate of the broker.";
 	else if (handle->cause == RD_KAFKA_RESP_ERR__SSL ||
 			 (!handle->connected &&
-			  strstr(error->detail, "Disconnected") != NULL))
+			  (strstr(error->detail, "Disconnected") != NULL ||
+			   strstr(error->detail, "SSL transport error") != NULL)))
 		hint = "Check that \"security_protocol\" of the server is the one of the broker's port.";
 	strlcpy(error->hint, hint, sizeof(error->hint));
 }

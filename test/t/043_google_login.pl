@@ -238,6 +238,7 @@ authorizations();
 @sizes = ();
 ($rc, $out, $err) = say_all(q{
 ALTER SERVER none OPTIONS (ADD batch_bytes '10000000', ADD batch_size '1000');
+ALTER FOREIGN TABLE t_none OPTIONS (SET poll_timeout '5s');
 INSERT INTO t_none SELECT repeat(chr(64 + i), 900000) FROM generate_series(1, 25) i;
 SELECT count(*), count(DISTINCT data), sum(length(data)) FROM pubsub_consume(NULL::t_none, 25)});
 is($out, '25|25|22500000', 'rows of 22.5 MB arrive');
