@@ -42,8 +42,8 @@ typedef enum PubsubStatus
 {
 	PUBSUB_OK,					/* did what was asked */
 	PUBSUB_AGAIN,				/* not yet: wait or drain, then call again */
-	PUBSUB_DONE,				/* source: there will be no more.  sink: nothing
-								 * is in flight */
+	PUBSUB_DONE,				/* source: there will be no more.  sink:
+								 * nothing is in flight */
 	PUBSUB_FAILED				/* *error says why */
 } PubsubStatus;
 
@@ -159,8 +159,8 @@ typedef struct PubsubRange
 {
 	int32		partition;
 	int64		low;			/* first offset that exists */
-	int64		high;			/* one past the last that may be read: the last
-								 * stable offset under read_committed */
+	int64		high;			/* one past the last that may be read: the
+								 * last stable offset under read_committed */
 	int64		start;			/* set by ring 1: first offset to read */
 	int64		end;			/* set by ring 1: one past the last */
 
@@ -176,8 +176,8 @@ typedef struct PubsubRanges
 {
 	int			nranges;
 	PubsubRange *ranges;		/* ascending by partition */
-	char	   *topic;			/* of a queue: its topic if known; ring 1 frees
-								 * neither */
+	char	   *topic;			/* of a queue: its topic if known; ring 1
+								 * frees neither */
 } PubsubRanges;
 
 /* An offset look-up for all ranges at once; the answer goes to offsets[]. */
@@ -231,10 +231,10 @@ struct PubsubSourceRoutine
 							PubsubError *error);
 
 	/*
-	 * Fills the batch with 1 to max_messages messages.  OK: some.  AGAIN: none
-	 * now, wait on event_fd.  DONE: none, and there will be none; why is in
-	 * the batch.  The order inside a partition is kept; no message outside its
-	 * range is returned.  A start that does not exist any more is
+	 * Fills the batch with 1 to max_messages messages.  OK: some.  AGAIN:
+	 * none now, wait on event_fd.  DONE: none, and there will be none; why is
+	 * in the batch.  The order inside a partition is kept; no message outside
+	 * its range is returned.  A start that does not exist any more is
 	 * PUBSUB_ERROR_DATA_LOSS.
 	 */
 	PubsubStatus (*poll) (PubsubSource *source, int max_messages,
@@ -265,13 +265,14 @@ struct PubsubSourceRoutine
 	 * Acknowledgement of leases; all NULL where the broker keeps no track of
 	 * readers.  The arrays belong to ring 1.
 	 *
-	 * prepare_acks, at PRE_COMMIT: builds the requests, in malloc memory.  May
-	 * fail.  nexpired is set to the number of leases already known as lost.
+	 * prepare_acks, at PRE_COMMIT: builds the requests, in malloc memory.
+	 * May fail.  nexpired is set to the number of leases already known as
+	 * lost.
 	 *
-	 * send_acks, a step at COMMIT: must neither fail for lack of memory of its
-	 * own nor touch PostgreSQL.  Called until it is not AGAIN.  FAILED: some
-	 * are not acknowledged, *error says why and message_no how many; they
-	 * come again.  The leases are invalid after OK, DONE or FAILED.
+	 * send_acks, a step at COMMIT: must neither fail for lack of memory of
+	 * its own nor touch PostgreSQL.  Called until it is not AGAIN.  FAILED:
+	 * some are not acknowledged, *error says why and message_no how many;
+	 * they come again.  The leases are invalid after OK, DONE or FAILED.
 	 *
 	 * abandon_acks, when COMMIT can wait no longer: the session goes on
 	 * sending in the background if it can.
@@ -381,8 +382,8 @@ struct PubsubAdminRoutine
 
 /* PubsubDriver.capabilities */
 #define PUBSUB_CAN_REWIND		0x01	/* assign() may be called again */
-#define PUBSUB_IS_LOG			0x02	/* partitions and offsets; positions are
-										 * kept in pubsub_offsets */
+#define PUBSUB_IS_LOG			0x02	/* partitions and offsets; positions
+										 * are kept in pubsub_offsets */
 #define PUBSUB_ACKS_EACH		0x04	/* leases and ack sets */
 
 struct PubsubDriver

@@ -152,7 +152,7 @@ static PubsubConflict
 conflict_argument(FunctionCallInfo fcinfo, int arg)
 {
 	char	   *value = PG_ARGISNULL(arg) ? "" :
-	text_to_cstring(PG_GETARG_TEXT_PP(arg));
+		text_to_cstring(PG_GETARG_TEXT_PP(arg));
 
 	if (strcmp(value, "error") == 0)
 		return PUBSUB_CONFLICT_ERROR;

@@ -280,7 +280,7 @@ primary_key(const PubsubIngestTarget *target, Relation rel)
 	if (!bms_is_empty(unmatched))
 	{
 		AttrNumber	attnum = bms_next_member(unmatched, -1) +
-		FirstLowInvalidHeapAttributeNumber;
+			FirstLowInvalidHeapAttributeNumber;
 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_COLUMN_REFERENCE),

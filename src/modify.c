@@ -119,7 +119,7 @@ refuse_on_conflict(const ModifyTable *plan, const char *name)
 void
 pubsubBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo,
 						 List *fdw_private pg_attribute_unused(),
-						   int subplan_index pg_attribute_unused(), int eflags)
+						 int subplan_index pg_attribute_unused(), int eflags)
 {
 	/* ri_FdwState stays NULL */
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)

@@ -117,7 +117,7 @@ static Size
 record_size(const PubsubMessage *message)
 {
 	Size		size = offsetof(LogRecord, header_len) +
-	sizeof(int32) * 2 * (Size) message->nheaders;
+		sizeof(int32) * 2 * (Size) message->nheaders;
 
 	if (message->data.data)
 		size += message->data.len;

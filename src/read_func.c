@@ -171,7 +171,7 @@ pubsub_check_table_privilege(Oid relid, AclMode required)
 {
 	AclResult	result = pg_class_aclmask(relid, GetUserId(), required,
 										  ACLMASK_ALL) == required ?
-	ACLCHECK_OK : ACLCHECK_NO_PRIV;
+		ACLCHECK_OK : ACLCHECK_NO_PRIV;
 
 	if (result != ACLCHECK_OK)
 		aclcheck_error(result, OBJECT_FOREIGN_TABLE, get_rel_name(relid));

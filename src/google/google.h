@@ -353,8 +353,8 @@ typedef struct GoogleLeases
 {
 	GoogleClient *client;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;		/* something was given back, or the thread
-								 * has ended */
+	pthread_cond_t changed;		/* something was given back, or the thread has
+								 * ended */
 	bool		made;			/* the two above exist */
 	int			wake_fd;		/* eventfd */
 	pthread_t	thread;

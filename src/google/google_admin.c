@@ -31,7 +31,7 @@ google_admin_begin(PubsubSession *base, const PubsubAdminRequest *request,
 	};
 	GoogleSession *session = base->state;
 	bool		is_topic = request->op == PUBSUB_ADMIN_CREATE_TOPIC ||
-	request->op == PUBSUB_ADMIN_DROP_TOPIC;
+		request->op == PUBSUB_ADMIN_DROP_TOPIC;
 
 	if (request->partitions > 0 || request->replication_factor > 0)
 	{
@@ -74,7 +74,7 @@ pack_request(GoogleSession *session, const PubsubAdminRequest *request)
 	GooglePb__TopicRequest topic_request = GOOGLE_PB__TOPIC_REQUEST__INIT;
 	GooglePb__Subscription subscription = GOOGLE_PB__SUBSCRIPTION__INIT;
 	GooglePb__SubscriptionRequest subscription_request =
-	GOOGLE_PB__SUBSCRIPTION_REQUEST__INIT;
+		GOOGLE_PB__SUBSCRIPTION_REQUEST__INIT;
 
 	switch (request->op)
 	{
@@ -111,9 +111,9 @@ google_admin_step(PubsubSession *base, int slice_ms, PubsubError *error)
 	GoogleSession *session = base->state;
 	GoogleCall *call = session->admin;
 	bool		is_create = session->admin_op == PUBSUB_ADMIN_CREATE_TOPIC ||
-	session->admin_op == PUBSUB_ADMIN_CREATE_SUBSCRIPTION;
+		session->admin_op == PUBSUB_ADMIN_CREATE_SUBSCRIPTION;
 	bool		is_topic = session->admin_op == PUBSUB_ADMIN_CREATE_TOPIC ||
-	session->admin_op == PUBSUB_ADMIN_DROP_TOPIC;
+		session->admin_op == PUBSUB_ADMIN_DROP_TOPIC;
 
 	if (call->state == GOOGLE_CALL_NEW)
 		google_call_start(call, session->http,
