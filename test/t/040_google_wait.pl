@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../lib";
 use IO::Socket::INET;
+use POSIX ();
 use PubsubTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -38,16 +39,29 @@ sub timed
 	return (time() - $start, $out, $err);
 }
 
+# Processor time of a backend with its threads, in seconds
+sub cpu
+{
+	my ($pid) = @_;
+
+	open my $fh, '<', "/proc/$pid/stat" or die "/proc/$pid/stat: $!\n";
+	my @fields = split(' ', <$fh> =~ s/.*\) //sr);
+	close $fh;
+	return ($fields[11] + $fields[12]) / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+}
+
 #
 # An empty subscription
 #
 my $s = session($node);
+my $cpu = cpu($s->pid);
 my ($took, $out, $err) = timed($s,
 	"SELECT count(*) FROM pubsub_read(NULL::t, max_read_time => '3 s')");
 
 is($out, '0', 'an empty subscription has no rows');
 like($err, qr/NOTICE:  .*max_read_time/, 'max_read_time ended the read');
 cmp_ok(abs($took - 3), '<', 0.5, '... in time');
+cmp_ok(cpu($s->pid) - $cpu, '<', 0.5, '... asleep');
 
 foreach my $sql ('SELECT * FROM t', 'SELECT * FROM pubsub_consume(NULL::t)',
 	'INSERT INTO t SELECT * FROM pubsub_consume(NULL::t)')
