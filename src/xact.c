@@ -371,7 +371,7 @@ warn_safely(PubsubSession *session, int64 nfailed, const PubsubError *error)
 		else
 			ereport(WARNING,
 					(errcode(ERRCODE_WARNING),
-					 errmsg(INT64_FORMAT " consumed messages could not be acknowledged at server \"%s\", they will come again",
+					 errmsg(INT64_FORMAT " consumed messages could not be acknowledged at server \"%s\", they may come again",
 							nfailed, session->server_name),
 					 error->detail[0] ? errdetail_internal("%s", error->detail) : 0));
 	}

@@ -267,6 +267,7 @@ typedef struct GoogleCall
 	int			timeout_ms;		/* told to the service */
 	int			grace_ms;		/* how much longer we wait ourselves */
 	int64		retry_until;	/* no attempt after this time; 0 = no limit */
+	bool		patient;		/* tries until then also without any answer */
 
 	GoogleCallState state;
 	int			status;			/* of the last attempt */

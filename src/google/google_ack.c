@@ -33,6 +33,7 @@ static bool start_call(GoogleAck *ack);
 static void finish_ack(GoogleSession *session, GoogleAck *ack);
 static bool judge_ids(GoogleSession *session, GoogleAck *ack,
 					  const GooglePb__ErrorInfo *info);
+static void leave_ack(GoogleSession *session, GoogleAck *ack);
 static void free_ack(GoogleAck *ack);
 
 /*
@@ -221,6 +222,12 @@ finish_ack(GoogleSession *session, GoogleAck *ack)
 									ack->hold->subscription);
 			}
 			session->nacks_failed += ack->nleases;
+			if (ack->call->transfer.failed && ack->call->transfer.retriable)
+			{
+				/* the network may be back before the leases end */
+				leave_ack(session, ack);
+				return;
+			}
 		}
 	}
 	google_leases_end(&session->leases, ack->leases, ack->nleases);
@@ -311,17 +318,23 @@ google_abandon_acks(PubsubSession *base)
 	dlist_mutable_iter iter;
 
 	dlist_foreach_modify(iter, &session->acks)
-	{
-		GoogleAck  *ack = dlist_container(GoogleAck, node, iter.cur);
-
-		google_http_clean(&ack->call->transfer);
-		google_leases_end(&session->leases, ack->leases, ack->nleases);
-		google_leases_adopt_ack(&session->leases, ack->call);
-		ack->call = NULL;
-		dlist_delete(&ack->node);
-		free_ack(ack);
-	}
+		leave_ack(session, dlist_container(GoogleAck, node, iter.cur));
 	session->nacks_failed = 0;
+}
+
+/*
+ * leave_ack
+ *	  Leaves a request to the thread.
+ */
+static void
+leave_ack(GoogleSession *session, GoogleAck *ack)
+{
+	google_http_clean(&ack->call->transfer);
+	google_leases_end(&session->leases, ack->leases, ack->nleases);
+	google_leases_adopt_ack(&session->leases, ack->call);
+	ack->call = NULL;
+	dlist_delete(&ack->node);
+	free_ack(ack);
 }
 
 /*

@@ -285,7 +285,7 @@ finish_attempt(GoogleCall *call)
 	{
 		/* not a status of the service, so its retry table does not apply */
 		bool		again = transfer->retriable &&
-		++call->broken < MAX_BROKEN;
+		(++call->broken < MAX_BROKEN || call->patient);
 
 		fail_attempt(call, GOOGLE_STATUS_UNAVAILABLE, transfer->words, again);
 		call->error.kind = transfer->kind;

@@ -443,6 +443,7 @@ start_acknowledging(Keeper *keeper, int64 now)
 	job->kind = JOB_ACKNOWLEDGE;
 	job->call = dlist_container(GoogleCall, node,
 								dlist_pop_head_node(&leases->acks));
+	job->call->patient = true;
 	dlist_init(&job->groups);
 	start_job(keeper, job, now + ACKNOWLEDGE_FOR);
 	return true;

@@ -113,6 +113,30 @@ broker('start', 'pubsub');
 new_topic();
 
 #
+# Not to be reached at the COMMIT, but soon after: the acknowledgement follows,
+# and nothing comes again.  That is looked at in the end, when the leases of
+# 10 s are over.
+#
+my $late = unique_name('late');
+
+pubsub_server($node, name => 'tls', endpoint => $ENV{PUBSUB_TLS_ENDPOINT},
+	ssl_ca_pem => $ENV{PUBSUB_CA_PEM});
+$node->safe_psql('postgres', qq{
+SELECT pubsub_create_topic('google', '$late');
+SELECT pubsub_create_subscription('google', '$late', '$late', '10 s');
+CREATE FOREIGN TABLE late (data text) SERVER google OPTIONS (topic '$late', subscription '$late');
+CREATE FOREIGN TABLE late_tls (data text) SERVER tls OPTIONS (subscription '$late', ack_deadline '10s');
+INSERT INTO late SELECT i::text FROM generate_series(1, 10) i});
+my $late_session = session($node);
+is(($late_session->query('BEGIN; SELECT count(*) FROM pubsub_consume(NULL::late_tls, 10)'))[0], 10,
+	'not reached: ten messages are consumed');
+broker('kill', 'proxy');
+within(1.6, sub { (undef, $err) = $late_session->query('COMMIT') }, 'not reached: COMMIT is quick');
+like($err, qr/\A\S+ WARNING:  01000: .*server "tls", they may come again/, 'not reached: with a warning');
+my $late_at = time();
+broker('start', 'proxy');
+
+#
 # Silent before the COMMIT: the acknowledgement follows when it speaks again.
 #
 $s = consumer();
@@ -242,6 +266,12 @@ within(0.9, sub { (undef, $err) = $s->query('COMMIT') }, 'silent: statement_time
 like($err, qr/ERROR:  57014: .*statement timeout/, 'silent: timed out');
 broker('thaw', 'pubsub');
 $s->quit;
+
+# The leases of the first are over
+sleep($late_at + 11 - time()) if $late_at + 11 > time();
+sql_ok($node, "SELECT count(*) FROM pubsub_read(NULL::late, max_read_time => '1 s')", 0,
+	'not reached: acknowledged when it was');
+$late_session->quit;
 
 no_crash();
 $node->stop;
